@@ -1,0 +1,43 @@
+"""The exceptions that Lowtide raises on purpose.
+
+Every message is one line that names the file, the buffer or the node, and says what to do. The
+command line prints it and exits 2; nothing else is ever shown to a user without ``--traceback``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lowtide.verify import Violation
+
+
+class LowtideError(Exception):
+    """Base class of everything that Lowtide raises on purpose."""
+
+
+class InputError(LowtideError):
+    """A file or an argument cannot be used as it stands."""
+
+
+class UnsupportedError(LowtideError):
+    """The input is legal, but Lowtide cannot plan it: an unknown operator, a feature out of reach."""
+
+
+class InfeasibleError(LowtideError):
+    """No plan can fit: the pins contradict each other, or the capacity is below what is needed."""
+
+
+class VerificationError(LowtideError):
+    """A plan is wrong. ``violations`` lists every fault found."""
+
+    def __init__(self, violations: Sequence[Violation]) -> None:
+        self.violations = tuple(violations)
+        more = f" (and {len(self.violations) - 1} more)" if len(self.violations) > 1 else ""
+        super().__init__(f"the plan is wrong: {self.violations[0]}{more}")
+
+
+class ReplayError(LowtideError):
+    """A planned run did not compute what the same program computes with separate storage."""

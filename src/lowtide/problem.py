@@ -1,0 +1,397 @@
+"""What is placed, and where: Buffer, Arena, Problem and Plan.
+
+A Problem knows nothing of graphs: buffers with sizes and lifetimes, to be given offsets in arenas.
+A Plan is a Problem with its offsets and what was proved about them. Both are values: frozen,
+comparable, serialisable.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from lowtide.errors import InputError, LowtideError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+LIMIT = 2**63
+"""Every offset, size and time is below this: the kernel counts in signed 64-bit integers."""
+
+DEFAULT_ARENA = 1
+"""Memory id 0 is for constants in ExecuTorch, so planned memory starts at 1."""
+
+ROOT = "root"
+"""Name of the outermost region."""
+
+Lifetime = tuple[tuple[int, int], ...]
+"""Sorted, disjoint, non-empty half-open intervals ``(start, stop)`` on the timeline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A run of bytes that needs a place for part of the time.
+
+    Args:
+        id: unique in its problem.
+        size: bytes; 0 is allowed and conflicts with nothing.
+        lifetime: when its bytes matter, as half-open intervals.
+        alignment: its offset is a multiple of this many bytes.
+        arena: memory id of the arena that holds it.
+        offset: the offset that it must have (a pin), or None if the packer is free.
+        name: for people; the id serves where it is empty.
+        kind: what it is for: temporary, input, output, state, result, carry, scratch.
+        region: qualified name of the region that owns it.
+        members: names of the program's storages that share it, itself included; empty if just one.
+    """
+
+    id: str
+    size: int
+    lifetime: Lifetime
+    alignment: int = 1
+    arena: int = DEFAULT_ARENA
+    offset: int | None = None
+    name: str = ""
+    kind: str = "temporary"
+    region: str = ROOT
+    dtype: str | None = None
+    shape: tuple[int | str, ...] | None = None
+    operator: str | None = None
+    source: str | None = None
+    members: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The name to show a person."""
+        return self.name or self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """A block of memory that buffers are placed in.
+
+    Args:
+        id: memory id.
+        capacity: bytes that a plan may use in all, or None if unlimited.
+        reserved: bytes at the bottom that no buffer may use.
+    """
+
+    id: int = DEFAULT_ARENA
+    capacity: int | None = None
+    reserved: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """``inner`` lies ``distance`` bytes above ``outer``'s offset, inside it, and may overlap it in time."""
+
+    inner: str
+    outer: str
+    distance: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegionSpan:
+    """When a region runs: ``span`` is a set of half-open intervals, one for each call of it."""
+
+    name: str
+    kind: str
+    span: Lifetime
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """An unplanned buffer and the step after which the runtime may free it."""
+
+    buffer: str
+    region: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Buffers to be placed, and the rules.
+
+    Args:
+        buffers: what to place.
+        arenas: where; an arena that a buffer names and this does not is unlimited and empty.
+        may_coincide: pairs of buffer ids of equal size that may overlap in time if their offsets are equal.
+        placements: buffers at a fixed distance inside another.
+        regions: the tree of regions that the hierarchy policies follow; parents come before children.
+        frees: what the runtime must free itself, carried along for the plan.
+
+    Raises:
+        InputError: a value cannot be right; the message names the buffer.
+    """
+
+    buffers: tuple[Buffer, ...]
+    arenas: tuple[Arena, ...] = ()
+    may_coincide: tuple[tuple[str, str], ...] = ()
+    placements: tuple[Placement, ...] = ()
+    regions: tuple[RegionSpan, ...] = ()
+    frees: tuple[Free, ...] = ()
+
+    def __post_init__(self) -> None:
+        known = {arena.id for arena in self.arenas}
+        if len(known) != len(self.arenas):
+            raise InputError("two arenas have the same id: give each arena its own memory id")
+        missing = sorted({buffer.arena for buffer in self.buffers} - known)
+        arenas = sorted((*self.arenas, *map(Arena, missing)), key=lambda arena: arena.id)
+        object.__setattr__(self, "arenas", tuple(arenas))
+        _check_arenas(self.arenas)
+        _check_buffers(self.buffers)
+        _check_total(self)
+        _check_permissions(self)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Position of each buffer by id."""
+        return {buffer.id: i for i, buffer in enumerate(self.buffers)}
+
+    def arena(self, id: int) -> Arena:
+        """The arena with this memory id."""
+        for arena in self.arenas:
+            if arena.id == id:
+                return arena
+        raise InputError(f"there is no arena {id}: this problem has {[a.id for a in self.arenas]}")
+
+    def in_arena(self, id: int) -> Iterator[int]:
+        """Positions of the buffers in one arena."""
+        return (i for i, buffer in enumerate(self.buffers) if buffer.arena == id)
+
+    @property
+    def has_permissions(self) -> bool:
+        """Whether any two live buffers may share bytes; then live bytes are no lower bound."""
+        return bool(self.may_coincide or self.placements)
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaUse:
+    """What a plan makes of one arena, in bytes.
+
+    Args:
+        bytes: end of the highest buffer, or the reserved prefix if that is larger.
+        live_peak_bytes: the most bytes alive at any time, above the reserved prefix.
+        lower_bound_bytes: no plan can be smaller than this.
+    """
+
+    id: int
+    bytes: int
+    live_peak_bytes: int
+    lower_bound_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One improvement on the way: seconds since the start, arena bytes and proved bound then."""
+
+    seconds: float
+    arena_bytes: int
+    lower_bound_bytes: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A Problem with an offset for every buffer, and what was proved.
+
+    Args:
+        problem: what was asked.
+        offsets: bytes from the start of the buffer's arena, in the order of ``problem.buffers``.
+        uses: one entry an arena, in the order of ``problem.arenas``.
+        packer: name of the packer that found it.
+        hierarchy: policy under which it was found.
+        object_ids: shared object of each buffer within its arena, where the packer works with such.
+        seconds: time that planning took; not compared.
+        history: how the plan improved; not compared.
+    """
+
+    problem: Problem
+    offsets: tuple[int, ...]
+    uses: tuple[ArenaUse, ...]
+    packer: str
+    hierarchy: str = "joint"
+    object_ids: tuple[int | None, ...] | None = None
+    seconds: float = field(default=0.0, compare=False)
+    history: tuple[Progress, ...] = field(default=(), compare=False)
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of all arenas together."""
+        return sum(use.bytes for use in self.uses)
+
+    @property
+    def arenas(self) -> dict[int, int]:
+        """Bytes of each arena by memory id."""
+        return {use.id: use.bytes for use in self.uses}
+
+    @property
+    def live_peak_bytes(self) -> int:
+        """The most bytes alive at any time, summed over arenas."""
+        return sum(use.live_peak_bytes for use in self.uses)
+
+    @property
+    def lower_bound_bytes(self) -> int:
+        """No plan of this problem can be smaller; summed over arenas."""
+        return sum(use.lower_bound_bytes for use in self.uses)
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether every arena is proved to be as small as it can be."""
+        return all(use.bytes == use.lower_bound_bytes for use in self.uses)
+
+    @cached_property
+    def _by_name(self) -> dict[str, int]:
+        names: dict[str, int] = {}
+        for i, buffer in enumerate(self.problem.buffers):
+            for name in (*buffer.members, buffer.name, buffer.id):
+                if name:
+                    names.setdefault(name, i)
+        return names
+
+    def position_of(self, name: str) -> int:
+        """Position in ``problem.buffers`` of the buffer that holds ``name``.
+
+        Raises:
+            LowtideError: the plan has no such buffer.
+        """
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise LowtideError(f"the plan has no buffer {name!r}: plan.problem.buffers lists them") from None
+
+    def offset_of(self, name: str) -> int:
+        """Offset in bytes of the buffer called ``name``: an id, a name, or a storage that shares it."""
+        return self.offsets[self.position_of(name)]
+
+    def verify(self) -> int:
+        """Check lifetimes against offsets; return how many pairs of buffers reuse each other's bytes.
+
+        Raises:
+            VerificationError: the plan is wrong.
+        """
+        from lowtide.verify import verify
+
+        return verify(self).reuse_pairs
+
+    def to_json(self) -> str:
+        """The plan as JSON text; see ``lowtide.frontends.json.plan_from_json`` for the way back."""
+        from lowtide.outputs.json import plan_to_json
+
+        return plan_to_json(self)
+
+
+def align_up(value: int, alignment: int) -> int:
+    """The least multiple of ``alignment`` that is at least ``value``."""
+    return -(-value // alignment) * alignment
+
+
+def _check_arenas(arenas: Sequence[Arena]) -> None:
+    for arena in arenas:
+        for what, value in (("id", arena.id), ("capacity", arena.capacity), ("reserved prefix", arena.reserved)):
+            if value is not None and not _is_count(value):
+                raise InputError(f"arena {arena.id!r}: {what} {value!r} is not a whole number from 0 to 2^63 - 1")
+        if arena.capacity is not None and arena.reserved > arena.capacity:
+            raise InputError(
+                f"arena {arena.id}: {arena.reserved} bytes are reserved but its capacity is {arena.capacity}"
+            )
+
+
+def _check_buffers(buffers: Iterable[Buffer]) -> None:
+    seen: set[str] = set()
+    for buffer in buffers:
+        if buffer.id in seen:
+            raise InputError(f"buffer {buffer.id!r} occurs twice: ids must be unique")
+        seen.add(buffer.id)
+        if not _is_count(buffer.size):
+            raise InputError(f"buffer {buffer.id!r}: size {buffer.size!r} is not a whole number from 0 to 2^63 - 1")
+        if not _is_count(buffer.alignment) or buffer.alignment == 0:
+            raise InputError(f"buffer {buffer.id!r}: alignment {buffer.alignment!r} is not a whole number above 0")
+        if not _is_count(buffer.arena):
+            raise InputError(f"buffer {buffer.id!r}: arena {buffer.arena!r} is not a memory id")
+        _check_lifetime(buffer)
+        if buffer.offset is not None:
+            _check_pin(buffer)
+
+
+def _check_lifetime(buffer: Buffer) -> None:
+    if not buffer.lifetime:
+        raise InputError(f"buffer {buffer.id!r} is never alive: leave it out, or give it a lifetime")
+    last = None
+    for start, stop in buffer.lifetime:
+        if not (_is_time(start) and _is_time(stop)):
+            raise InputError(f"buffer {buffer.id!r}: lifetime [{start!r}, {stop!r}) is not in whole 64-bit steps")
+        if start >= stop:
+            raise InputError(f"buffer {buffer.id!r}: lifetime [{start}, {stop}) is empty or inverted")
+        if last is not None and start <= last:
+            raise InputError(f"buffer {buffer.id!r}: lifetime intervals must be sorted, disjoint and not touch")
+        last = stop
+
+
+def _check_pin(buffer: Buffer) -> None:
+    offset = buffer.offset
+    if not _is_count(offset):
+        raise InputError(f"buffer {buffer.id!r}: offset {offset!r} is not a whole number from 0 to 2^63 - 1")
+    assert offset is not None
+    if offset % buffer.alignment:
+        raise InputError(
+            f"buffer {buffer.id!r}: pinned at {offset}, which is not a multiple of its alignment {buffer.alignment}"
+        )
+    if offset + buffer.size >= LIMIT:
+        raise InputError(f"buffer {buffer.id!r}: pinned at {offset}, so it would end beyond 2^63 - 1")
+
+
+def _check_total(problem: Problem) -> None:
+    """Refuse what could overflow: stacked one above the other, all buffers must end below 2^63."""
+    total: dict[int, int] = defaultdict(int)
+    for buffer in problem.buffers:
+        total[buffer.arena] += buffer.size + buffer.alignment - 1
+        if buffer.offset is not None:
+            total[buffer.arena] += buffer.offset
+    for arena in problem.arenas:
+        if total[arena.id] + arena.reserved >= LIMIT:
+            raise InputError(f"arena {arena.id}: its buffers add up to 2^63 bytes or more: check the sizes")
+
+
+def _check_permissions(problem: Problem) -> None:
+    buffers, index = problem.buffers, problem.index
+    for pair in problem.may_coincide:
+        a, b = (_known(problem, index, id, "a pair that may coincide") for id in pair)
+        if a.id == b.id:
+            raise InputError(f"buffer {a.id!r} cannot coincide with itself")
+        if a.size != b.size or a.arena != b.arena:
+            raise InputError(f"buffers {a.id!r} and {b.id!r} may coincide only with equal sizes in one arena")
+    outer_of: dict[str, str] = {}
+    for placement in problem.placements:
+        inner = _known(problem, index, placement.inner, "a placement")
+        outer = _known(problem, index, placement.outer, "a placement")
+        if inner.arena != outer.arena or not _is_count(placement.distance):
+            raise InputError(f"buffer {inner.id!r} cannot be placed inside {outer.id!r}: one arena, distance >= 0")
+        if placement.distance + inner.size > outer.size:
+            raise InputError(f"buffer {inner.id!r} does not fit inside {outer.id!r} at {placement.distance}")
+        if inner.id in outer_of:
+            raise InputError(f"buffer {inner.id!r} is placed inside two buffers: leave one placement")
+        outer_of[inner.id] = outer.id
+    for start in outer_of:
+        seen, at = {start}, start
+        while at in outer_of:
+            at = outer_of[at]
+            if at in seen:
+                raise InputError(f"buffer {buffers[index[at]].id!r} is placed inside itself: break the cycle")
+            seen.add(at)
+
+
+def _known(problem: Problem, index: dict[str, int], id: str, where: str) -> Buffer:
+    if id not in index:
+        raise InputError(f"{where} names buffer {id!r}, which does not exist")
+    return problem.buffers[index[id]]
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < LIMIT
+
+
+def _is_time(value: object) -> bool:
+    return type(value) is int and -LIMIT <= value < LIMIT

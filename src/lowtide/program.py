@@ -1,0 +1,188 @@
+"""What runs: Program, Region, Step, Call, Value, Storage.
+
+A *region* is an ordered list of steps (a graph module). A *step* reads and writes values and may
+*call* other regions. A *value* is a name for bytes: it has a *storage* of its own, or is a view of
+another value, or is a region's parameter, bound anew by every call. A *storage* is a block of bytes
+with an identity; planning gives storages their places.
+
+Everything refers to everything else by position: ``program.values[v]``, ``program.storages[s]``,
+``program.regions[r]``. Front ends make Programs (a Builder helps), nothing downstream changes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lowtide.errors import LowtideError
+from lowtide.problem import DEFAULT_ARENA, ROOT
+
+StorageKind = Literal[
+    "temporary", "input", "output", "state", "constant", "result", "carry", "scratch"
+]
+CallKind = Literal["call", "cond", "while", "scan", "associative_scan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """A block of bytes with an identity of its own.
+
+    Args:
+        name: qualified by region, such as ``root/true_graph_0/mul``; unique.
+        size: bytes, already rounded up to the alignment; None if unbounded.
+        kind: what it is for. A ``constant`` lives outside every arena and is never written.
+        region: position of the region that owns it.
+        planned: whether it is to get an offset. Unbounded, constant and user-provided memory is not.
+        persistent: whether its bytes matter across invocations (mutable state).
+        arena, alignment, dtype, shape, operator, source: passed on to its Buffer.
+    """
+
+    name: str
+    size: int | None
+    kind: StorageKind = "temporary"
+    region: int = 0
+    planned: bool = True
+    persistent: bool = False
+    alignment: int = 1
+    arena: int = DEFAULT_ARENA
+    dtype: str | None = None
+    shape: tuple[int | str, ...] | None = None
+    operator: str | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A name for bytes.
+
+    Args:
+        name: qualified by region.
+        region: position of the region that defines it.
+        storage: the storage that it owns, or None.
+        aliases: values whose bytes it may be: one for a view, several where a runtime moves a pointer.
+            A value with neither storage nor aliases is a region's parameter, or holds no tensor at all.
+        layout: how its elements lie in its bytes, as an opaque key; two values whose keys are equal can
+            take each other's bytes as they are. Empty if it does not cover its storage from end to end.
+    """
+
+    name: str
+    region: int = 0
+    storage: int | None = None
+    aliases: tuple[int, ...] = ()
+    layout: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """How a step runs other regions.
+
+    Parameters of the regions are bound by reference, in the order carries, slices, operands:
+
+    ==================  ==================================  ============================================
+    kind                parameters of its regions           outputs of its regions
+    ==================  ==================================  ============================================
+    call                operands                            copied to ``results``
+    cond                operands                            each region's outputs are copied to ``results``
+    while               carries, operands (of both the      the condition's only output decides; the
+                        condition and the body)             body's outputs are copied to ``carries``
+    scan                carries, slices, operands           first copied to ``carries``, the others
+                                                            written into ``results``, a part each time
+    associative_scan    the previous part of each result,   written into ``results``, a part each time;
+                        slices, operands                    the first part is the first slice itself
+    ==================  ==================================  ============================================
+
+    Args:
+        kind: one of the above; a ``map`` is a scan without carries.
+        regions: positions of the regions: one; for cond one a branch; for while condition and body.
+        operands: values passed by reference; None for what holds no tensor.
+        carries: values with storage of their own, filled from ``inits``, then from each iteration.
+        inits: what each carry starts from.
+        slices: values of which every iteration sees one slice, by reference.
+        results: values with storage of their own; None for what holds no tensor.
+        selector: cond: the value that picks the branch.
+    """
+
+    kind: CallKind
+    regions: tuple[int, ...]
+    operands: tuple[int | None, ...] = ()
+    carries: tuple[int | None, ...] = ()
+    inits: tuple[int | None, ...] = ()
+    slices: tuple[int, ...] = ()
+    results: tuple[int | None, ...] = ()
+    selector: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation of a region.
+
+    Args:
+        name: unqualified, unique in its region.
+        operator: what it runs, such as ``aten.add.Tensor``.
+        reads: values whose bytes it reads.
+        writes: values whose bytes it writes from end to end.
+        partial: values of which it writes some bytes and leaves the others.
+        scratch: storages that it uses while it runs and nobody else sees.
+        effects: whether it must run even if nobody reads what it writes.
+        call: the regions that it runs, if any.
+        source: where in the user's code it comes from.
+    """
+
+    name: str
+    operator: str
+    reads: tuple[int, ...] = ()
+    writes: tuple[int, ...] = ()
+    partial: tuple[int, ...] = ()
+    scratch: tuple[int, ...] = ()
+    effects: bool = False
+    call: Call | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """An ordered list of steps.
+
+    Args:
+        name: qualified, such as ``root/true_graph_0``; unique.
+        params: values bound by each call, in the order that Call describes.
+        outputs: values handed to the caller; None for what holds no tensor. A value may occur twice.
+        kind: what it is to its caller, for pictures and reports: root, branch, condition, body, delegate...
+        parent: position of the region whose steps call it first; None for the root.
+    """
+
+    name: str = ROOT
+    params: tuple[int, ...] = ()
+    steps: tuple[Step, ...] = ()
+    outputs: tuple[int | None, ...] = ()
+    kind: str = "root"
+    parent: int | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """A tree of regions; ``regions[0]`` is the root, parents come before children.
+
+    The root's ``params`` are the program's inputs, each with a storage; its ``outputs`` leave it.
+    Storages of kind input, state and constant hold their bytes when the program starts.
+
+    Args:
+        writebacks: pairs of values ``(state, new)``: when the root is done, ``new`` is copied to ``state``.
+    """
+
+    regions: tuple[Region, ...]
+    values: tuple[Value, ...]
+    storages: tuple[Storage, ...]
+    writebacks: tuple[tuple[int, int], ...] = ()
+    name: str = field(default="program", compare=False)
+
+    def value(self, name: str) -> int:
+        """Position of the value with this qualified name.
+
+        Raises:
+            LowtideError: there is none.
+        """
+        for position, value in enumerate(self.values):
+            if value.name == name:
+                return position
+        raise LowtideError(f"{self.name}: there is no value {name!r}")
