@@ -117,7 +117,7 @@ def problems(
 
 
 @st.composite
-def plans(draw: DrawFn, **options: Any) -> Plan:
+def plans(draw: DrawFn, /, **options: Any) -> Plan:
     """A correct, wasteful plan of a random problem: pins where they are, everything else stacked above.
 
     Takes the options of :func:`problems`.
