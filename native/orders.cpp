@@ -1,0 +1,95 @@
+#include "orders.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+#include "ranks.hpp"
+
+namespace lowtide {
+namespace {
+
+using Key = __int128;  // size times duration needs it
+
+Key duration(const Problem& p, Index i) {
+  Key total = 0;
+  for (Index k = p.first[i]; k < p.first[i + 1]; ++k) {
+    total += static_cast<Key>(p.intervals[k].stop) - p.intervals[k].start;
+  }
+  return total;
+}
+
+Time start(const Problem& p, Index i) {
+  return p.first[i] < p.first[i + 1] ? p.intervals[p.first[i]].start : 0;
+}
+Time stop(const Problem& p, Index i) {
+  return p.first[i] < p.first[i + 1] ? p.intervals[p.first[i + 1] - 1].stop : 0;
+}
+
+// How many pairs of overlapping intervals each buffer has with others: those that start before its stop,
+// less those that stop by its start.
+std::vector<Key> conflict_degrees(const Problem& p) {
+  std::vector<Time> starts, stops;
+  for (const Interval& interval : p.intervals) {
+    starts.push_back(interval.start);
+    stops.push_back(interval.stop);
+  }
+  std::sort(starts.begin(), starts.end());
+  std::sort(stops.begin(), stops.end());
+  std::vector<Key> degree(p.count());
+  for (Index i = 0; i < p.count(); ++i) {
+    for (Index k = p.first[i]; k < p.first[i + 1]; ++k) {
+      degree[i] += std::lower_bound(starts.begin(), starts.end(), p.intervals[k].stop) - starts.begin();
+      degree[i] -= std::upper_bound(stops.begin(), stops.end(), p.intervals[k].start) - stops.begin();
+    }
+  }
+  return degree;
+}
+
+template <class KeyOf>
+std::vector<Key> keys(const Problem& p, KeyOf&& key_of) {
+  std::vector<Key> result(p.count());
+  for (Index i = 0; i < p.count(); ++i) result[i] = key_of(i);
+  return result;
+}
+
+// Larger keys come first.
+std::vector<Key> keys_by_name(const Problem& p, std::string_view name) {
+  if (name == "given") return keys(p, [](Index i) { return -Key{i}; });
+  if (name == "size") return keys(p, [&](Index i) { return Key{p.size[i]}; });
+  if (name == "duration") return keys(p, [&](Index i) { return duration(p, i); });
+  if (name == "area") return keys(p, [&](Index i) { return duration(p, i) * p.size[i]; });
+  if (name == "start") return keys(p, [&](Index i) { return -Key{start(p, i)}; });
+  if (name == "stop") return keys(p, [&](Index i) { return Key{stop(p, i)}; });
+  if (name == "conflicts") return conflict_degrees(p);
+  if (name == "conflicts-size") {
+    std::vector<Key> key = conflict_degrees(p);
+    for (Index i = 0; i < p.count(); ++i) key[i] *= p.size[i];
+    return key;
+  }
+  throw std::invalid_argument("no order is called '" + std::string(name) + "'");
+}
+
+}  // namespace
+
+std::vector<std::string_view> order_names() {
+  return {"given", "size", "duration", "area", "start", "stop", "conflicts", "conflicts-size"};
+}
+
+std::vector<Index> order_by(const Problem& p, std::string_view name) {
+  const std::vector<Key> key = keys_by_name(p, name);
+  const std::vector<Key> length = keys(p, [&](Index i) { return duration(p, i); });
+  std::vector<Index> order(p.count());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](Index a, Index b) {
+    if (key[a] != key[b]) return key[a] > key[b];
+    if (p.size[a] != p.size[b]) return p.size[a] > p.size[b];
+    if (length[a] != length[b]) return length[a] > length[b];
+    if (start(p, a) != start(p, b)) return start(p, a) < start(p, b);
+    return a < b;
+  });
+  return order;
+}
+
+}  // namespace lowtide

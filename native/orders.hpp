@@ -1,0 +1,18 @@
+// Static orders in which to place buffers one after the other.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "problem.hpp"
+
+namespace lowtide {
+
+// The names that order_by knows.
+std::vector<std::string_view> order_names();
+
+// A permutation of the buffers, by a named key; ties go by size, then duration (longer first), then start
+// (earlier first), then index. Throws std::invalid_argument for a name that is not known.
+std::vector<Index> order_by(const Problem& problem, std::string_view name);
+
+}  // namespace lowtide
