@@ -254,7 +254,7 @@ def _described(draw: DrawFn, buffer: Buffer, regions: list[str]) -> Buffer:
 
 @st.composite
 def _use(draw: DrawFn, problem: Problem, arena: Arena, offsets: Sequence[int]) -> ArenaUse:
-    mine = [(problem.buffers[i], offsets[i]) for i in problem.in_arena(arena.id)]
+    mine = [(b, offset) for b, offset in zip(problem.buffers, offsets, strict=True) if b.arena == arena.id]
     size = max([arena.reserved, *(offset + buffer.size for buffer, offset in mine)])
     bound = draw(st.just(size) | st.integers(0, size))
     return ArenaUse(arena.id, size, live_peak([buffer for buffer, _ in mine]), bound)

@@ -1,0 +1,1 @@
+"""Front ends: one input format a file."""

@@ -1,0 +1,1 @@
+"""Outputs: one format a file."""
