@@ -8,14 +8,14 @@ comparable, serialisable.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lowtide.errors import InputError, LowtideError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
 LIMIT = 2**63
 """Every offset, size and time is below this: the kernel counts in signed 64-bit integers."""
@@ -94,7 +94,10 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class RegionSpan:
-    """When a region runs: ``span`` is a set of half-open intervals, one for each call of it."""
+    """When a region runs: ``span`` has one half-open interval for each call of it, sorted.
+
+    ``parent`` is the innermost region that is active at every call of it.
+    """
 
     name: str
     kind: str
@@ -158,9 +161,21 @@ class Problem:
                 return arena
         raise InputError(f"there is no arena {id}: this problem has {[a.id for a in self.arenas]}")
 
-    def in_arena(self, id: int) -> Iterator[int]:
-        """Positions of the buffers in one arena."""
-        return (i for i, buffer in enumerate(self.buffers) if buffer.arena == id)
+    def part(self, arena: Arena) -> tuple[Problem, Sequence[int]]:
+        """The sub-problem of one arena, and the positions of its buffers in the whole."""
+        if len(self.arenas) == 1:
+            return self, range(len(self.buffers))
+        positions = [i for i, buffer in enumerate(self.buffers) if buffer.arena == arena.id]
+        buffers = tuple(self.buffers[i] for i in positions)
+        ids = {buffer.id for buffer in buffers}
+        part = replace(
+            self,
+            buffers=buffers,
+            arenas=(arena,),
+            may_coincide=tuple(pair for pair in self.may_coincide if pair[0] in ids),
+            placements=tuple(placement for placement in self.placements if placement.inner in ids),
+        )
+        return part, positions
 
     @property
     def has_permissions(self) -> bool:
@@ -174,7 +189,7 @@ class ArenaUse:
 
     Args:
         bytes: end of the highest buffer, or the reserved prefix if that is larger.
-        live_peak_bytes: the most bytes alive at any time, above the reserved prefix.
+        live_peak_bytes: the most bytes alive at any time, reserved prefix included.
         lower_bound_bytes: no plan can be smaller than this.
     """
 
@@ -288,11 +303,29 @@ def align_up(value: int, alignment: int) -> int:
     return -(-value // alignment) * alignment
 
 
+def merge_intervals(intervals: Iterable[tuple[int, int]]) -> Lifetime:
+    """Union of half-open intervals: sorted, disjoint, and those that touch joined."""
+    merged: list[tuple[int, int]] = []
+    for start, stop in sorted(intervals):
+        if merged and start <= merged[-1][1]:
+            if stop > merged[-1][1]:
+                merged[-1] = (merged[-1][0], stop)
+        else:
+            merged.append((start, stop))
+    return tuple(merged)
+
+
 def _check_arenas(arenas: Sequence[Arena]) -> None:
     for arena in arenas:
-        for what, value in (("id", arena.id), ("capacity", arena.capacity), ("reserved prefix", arena.reserved)):
+        for what, value in (
+            ("id", arena.id),
+            ("capacity", arena.capacity),
+            ("reserved prefix", arena.reserved),
+        ):
             if value is not None and not _is_count(value):
-                raise InputError(f"arena {arena.id!r}: {what} {value!r} is not a whole number from 0 to 2^63 - 1")
+                raise InputError(
+                    f"arena {arena.id!r}: {what} {value!r} is not a whole number from 0 to 2^63 - 1"
+                )
         if arena.capacity is not None and arena.reserved > arena.capacity:
             raise InputError(
                 f"arena {arena.id}: {arena.reserved} bytes are reserved but its capacity is {arena.capacity}"
@@ -306,9 +339,13 @@ def _check_buffers(buffers: Iterable[Buffer]) -> None:
             raise InputError(f"buffer {buffer.id!r} occurs twice: ids must be unique")
         seen.add(buffer.id)
         if not _is_count(buffer.size):
-            raise InputError(f"buffer {buffer.id!r}: size {buffer.size!r} is not a whole number from 0 to 2^63 - 1")
+            raise InputError(
+                f"buffer {buffer.id!r}: size {buffer.size!r} is not a whole number from 0 to 2^63 - 1"
+            )
         if not _is_count(buffer.alignment) or buffer.alignment == 0:
-            raise InputError(f"buffer {buffer.id!r}: alignment {buffer.alignment!r} is not a whole number above 0")
+            raise InputError(
+                f"buffer {buffer.id!r}: alignment {buffer.alignment!r} is not a whole number above 0"
+            )
         if not _is_count(buffer.arena):
             raise InputError(f"buffer {buffer.id!r}: arena {buffer.arena!r} is not a memory id")
         _check_lifetime(buffer)
@@ -322,11 +359,15 @@ def _check_lifetime(buffer: Buffer) -> None:
     last = None
     for start, stop in buffer.lifetime:
         if not (_is_time(start) and _is_time(stop)):
-            raise InputError(f"buffer {buffer.id!r}: lifetime [{start!r}, {stop!r}) is not in whole 64-bit steps")
+            raise InputError(
+                f"buffer {buffer.id!r}: lifetime [{start!r}, {stop!r}) is not in whole 64-bit steps"
+            )
         if start >= stop:
             raise InputError(f"buffer {buffer.id!r}: lifetime [{start}, {stop}) is empty or inverted")
         if last is not None and start <= last:
-            raise InputError(f"buffer {buffer.id!r}: lifetime intervals must be sorted, disjoint and not touch")
+            raise InputError(
+                f"buffer {buffer.id!r}: lifetime intervals must be sorted, disjoint and not touch"
+            )
         last = stop
 
 
@@ -337,7 +378,7 @@ def _check_pin(buffer: Buffer) -> None:
     assert offset is not None
     if offset % buffer.alignment:
         raise InputError(
-            f"buffer {buffer.id!r}: pinned at {offset}, which is not a multiple of its alignment {buffer.alignment}"
+            f"buffer {buffer.id!r}: pinned at {offset}, not a multiple of its alignment {buffer.alignment}"
         )
     if offset + buffer.size >= LIMIT:
         raise InputError(f"buffer {buffer.id!r}: pinned at {offset}, so it would end beyond 2^63 - 1")
@@ -368,7 +409,9 @@ def _check_permissions(problem: Problem) -> None:
         inner = _known(problem, index, placement.inner, "a placement")
         outer = _known(problem, index, placement.outer, "a placement")
         if inner.arena != outer.arena or not _is_count(placement.distance):
-            raise InputError(f"buffer {inner.id!r} cannot be placed inside {outer.id!r}: one arena, distance >= 0")
+            raise InputError(
+                f"buffer {inner.id!r} cannot be placed inside {outer.id!r}: one arena, distance >= 0"
+            )
         if placement.distance + inner.size > outer.size:
             raise InputError(f"buffer {inner.id!r} does not fit inside {outer.id!r} at {placement.distance}")
         if inner.id in outer_of:

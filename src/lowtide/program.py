@@ -17,9 +17,7 @@ from typing import Literal
 from lowtide.errors import LowtideError
 from lowtide.problem import DEFAULT_ARENA, ROOT
 
-StorageKind = Literal[
-    "temporary", "input", "output", "state", "constant", "result", "carry", "scratch"
-]
+StorageKind = Literal["temporary", "input", "output", "state", "constant", "result", "carry", "scratch"]
 CallKind = Literal["call", "cond", "while", "scan", "associative_scan"]
 
 

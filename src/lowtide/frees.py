@@ -1,0 +1,72 @@
+"""When the runtime must free what is not planned: tensors of unbounded size.
+
+In structured programs the last step of the defining region that uses a tensor, itself or through
+anything that it calls, comes after every other use on all paths: it post-dominates them. What a
+region returns is moved to the caller and freed there; what the root takes or returns is not ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lowtide.problem import Free
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from lowtide.program import Program, Step
+
+
+def find_frees(program: Program) -> tuple[Free, ...]:
+    """For each unbounded storage, the step after which its region frees it."""
+    unbounded = {
+        i
+        for i, storage in enumerate(program.storages)
+        if storage.size is None and storage.kind not in ("input", "state", "constant")
+    }
+    if not unbounded:
+        return ()
+    holds = _holdings(program)
+    frees = []
+    for region in program.regions:
+        kept = _union(holds, (v for v in region.outputs if v is not None))
+        last: dict[int, str] = {}
+        for step in region.steps:
+            for storage in _union(holds, _mentions(step)) & unbounded:
+                last[storage] = step.name
+        for storage, step_name in sorted(last.items()):
+            if storage not in kept and program.regions[program.storages[storage].region] is region:
+                frees.append(Free(program.storages[storage].name, region.name, step_name))
+    return tuple(frees)
+
+
+def _holdings(program: Program) -> list[set[int]]:
+    """Storages behind each value, within its own region; parameters belong to the caller."""
+    found: list[set[int]] = []
+    for value in program.values:
+        own = set() if value.storage is None else {value.storage}
+        found.append(own)
+    changed = True
+    while changed:
+        changed = False
+        for position, value in enumerate(program.values):
+            for alias in value.aliases:
+                if not found[alias] <= found[position]:
+                    found[position] |= found[alias]
+                    changed = True
+    return found
+
+
+def _union(holds: list[set[int]], values: Iterable[int]) -> set[int]:
+    return {storage for value in values for storage in holds[value]}
+
+
+def _mentions(step: Step) -> Iterator[int]:
+    """Every value that a step touches, also through the regions that it calls."""
+    yield from step.reads
+    yield from step.writes
+    yield from step.partial
+    if step.call is not None:
+        call = step.call
+        for values in (call.operands, call.carries, call.inits, call.slices, call.results, (call.selector,)):
+            yield from (value for value in values if value is not None)

@@ -1,0 +1,193 @@
+"""The four policies by which a tree of regions shares one arena.
+
+=========  =====================================================================================
+sum        every region has bytes of its own: root, then each region in turn
+stacked    a caller's bytes lie above the largest of the regions that run inside it, which share
+block      a caller's buffers are packed with one block for each region that it calls, alive at
+           the calls; so blocks of exclusive branches share, and use the caller's holes
+joint      every buffer of every region is placed on the one timeline
+=========  =====================================================================================
+
+Each policy also considers the plans of the stricter ones, which are legal under it, and keeps the
+smallest: ``joint <= block <= stacked <= sum`` for every packer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, get_args
+
+from lowtide.errors import InputError, UnsupportedError
+from lowtide.pack.registry import Packing
+from lowtide.problem import Buffer, Problem, align_up, merge_intervals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lowtide.problem import RegionSpan
+
+Hierarchy = Literal["joint", "block", "stacked", "sum"]
+POLICIES: tuple[Hierarchy, ...] = get_args(Hierarchy)
+
+
+def pack_hierarchy(
+    problem: Problem, policy: Hierarchy, pack: Callable[[Problem], Packing], bound: int
+) -> Packing:
+    """Pack one arena under a policy.
+
+    Args:
+        problem: buffers of one arena, and the regions that own them.
+        policy: which reuse between regions is allowed.
+        pack: packs a problem as if it had no hierarchy.
+        bound: bytes below which no plan can be; reaching it ends the search.
+
+    Raises:
+        InputError: there is no such policy.
+        UnsupportedError: pins or placements cross regions, so that only ``joint`` can honour them.
+    """
+    if policy not in POLICIES:
+        raise InputError(f"there is no hierarchy {policy!r}: choose one of {', '.join(POLICIES)}")
+    owners = dict.fromkeys(buffer.region for buffer in problem.buffers)
+    if len(owners) <= 1:
+        return pack(problem)
+    rigid = any(buffer.offset is not None for buffer in problem.buffers) or _crosses(problem)
+    if rigid:
+        if policy != "joint":
+            raise UnsupportedError(
+                f"hierarchy {policy} cannot honour pins or placements across regions: use joint"
+            )
+        return pack(problem)
+    tree = _Tree(problem, pack)
+    best: Packing | None = None
+    # The loosest first: it usually meets the bound, and then the stricter ones need not be tried.
+    for attempt in POLICIES[POLICIES.index(policy) :]:
+        found = tree.packing(attempt)
+        if best is None or _end(problem, found) < _end(problem, best):
+            best = replace(found, lower_bound=max(found.lower_bound, best.lower_bound if best else 0))
+        if _end(problem, best) <= max(bound, best.lower_bound):
+            break
+    assert best is not None
+    return best
+
+
+def _end(problem: Problem, packing: Packing) -> int:
+    return max(
+        (offset + buffer.size for buffer, offset in zip(problem.buffers, packing.offsets, strict=True)),
+        default=0,
+    )
+
+
+def _crosses(problem: Problem) -> bool:
+    region = {buffer.id: buffer.region for buffer in problem.buffers}
+    return any(region[placement.inner] != region[placement.outer] for placement in problem.placements)
+
+
+class _Tree:
+    """The regions of a problem, each with the buffers that it owns."""
+
+    def __init__(self, problem: Problem, pack: Callable[[Problem], Packing]) -> None:
+        self.problem, self.pack = problem, pack
+        self.regions: dict[str, RegionSpan] = {region.name: region for region in problem.regions}
+        self.own: dict[str, list[int]] = {name: [] for name in self.regions}
+        for i, buffer in enumerate(problem.buffers):
+            if buffer.region not in self.own:
+                raise InputError(
+                    f"buffer {buffer.label!r} is in region {buffer.region!r}, which is not listed"
+                )
+            self.own[buffer.region].append(i)
+        self.reserved = problem.arenas[0].reserved if problem.arenas else 0
+        self.packed: dict[str, tuple[list[int], int]] = {}
+
+    def packing(self, policy: Hierarchy) -> Packing:
+        if policy == "joint":
+            return self.pack(self.problem)
+        offsets = [0] * len(self.problem.buffers)
+        if policy == "block":
+            self.blocks(offsets)
+        else:
+            self.piles(offsets, stacked=policy == "stacked")
+        # Across regions bytes are shared in parts, so what were objects inside one are objects no more.
+        return Packing(tuple(offsets))
+
+    def piles(self, offsets: list[int], *, stacked: bool) -> None:
+        """sum and stacked: a region's own buffers stay together, packed by themselves."""
+        top: dict[str, int] = {}
+
+        def pile(name: str) -> int:
+            """Lay a region above all that must lie below it; return where it ends."""
+            if name in top:
+                return top[name]
+            inside = [other for other in self.regions if self.runs_inside(other, name)]
+            below = [pile(other) for other in inside] if stacked else list(top.values())
+            base = align_up(max(below, default=self.reserved), self.alignment(name))
+            inner, size = self.packed_alone(name)
+            for i, offset in zip(self.own[name], inner, strict=True):
+                offsets[i] = base + offset
+            top[name] = base + size
+            return top[name]
+
+        for name in self.regions:
+            pile(name)
+
+    def packed_alone(self, name: str) -> tuple[list[int], int]:
+        """A region's own buffers, packed from 0: their offsets and the bytes that they take."""
+        if name not in self.packed:
+            buffers = [self.problem.buffers[i] for i in self.own[name]]
+            self.packed[name] = self.pack_parts(buffers)
+        return self.packed[name]
+
+    def pack_parts(self, buffers: list[Buffer]) -> tuple[list[int], int]:
+        if not buffers:
+            return [], 0
+        ids = {buffer.id for buffer in buffers}
+        part = Problem(
+            buffers=tuple(buffers),
+            may_coincide=tuple(pair for pair in self.problem.may_coincide if ids.issuperset(pair)),
+            placements=tuple(p for p in self.problem.placements if p.inner in ids),
+        )
+        offsets = list(self.pack(part).offsets)
+        return offsets, max(offset + buffer.size for offset, buffer in zip(offsets, buffers, strict=True))
+
+    def runs_inside(self, inner: str, outer: str) -> bool:
+        """Whether a region is ever active during an activation of another: spans of calls nest."""
+        return inner != outer and any(
+            begin <= start and stop <= end
+            for begin, end in self.regions[outer].span
+            for start, stop in self.regions[inner].span
+        )
+
+    def alignment(self, name: str) -> int:
+        return max((self.problem.buffers[i].alignment for i in self.own[name]), default=1)
+
+    def blocks(self, offsets: list[int]) -> None:
+        """block: children first, each packed into one block that its parent then places."""
+        children: dict[str, list[str]] = {name: [] for name in self.regions}
+        for name, region in self.regions.items():
+            if region.parent is not None:
+                children[region.parent].append(name)
+        layout: dict[str, dict[str, int]] = {}
+        size: dict[str, int] = {}
+        need: dict[str, int] = {}
+        for name in reversed(self.regions):
+            blocks = [
+                Buffer(
+                    id=f"block:{child}",
+                    size=size[child],
+                    lifetime=merge_intervals(self.regions[child].span),
+                    alignment=need[child],
+                )
+                for child in children[name]
+                if size[child]
+            ]
+            parts = [*(self.problem.buffers[i] for i in self.own[name]), *blocks]
+            found, size[name] = self.pack_parts(parts)
+            layout[name] = {part.id: offset for part, offset in zip(parts, found, strict=True)}
+            need[name] = max((part.alignment for part in parts), default=1)
+        base = dict.fromkeys(self.regions, 0)
+        for name in self.regions:
+            if self.regions[name].parent is None:
+                base[name] = align_up(self.reserved, need[name])
+            for i in self.own[name]:
+                offsets[i] = base[name] + layout[name][self.problem.buffers[i].id]
+            for child in children[name]:
+                base[child] = base[name] + layout[name].get(f"block:{child}", 0)

@@ -1,0 +1,357 @@
+"""Program -> FlowGraph: regions laid out depth first on one clock.
+
+A call's points lie inside the call's span, exclusive branches one after the other, a loop's body once
+with an edge back. A region called from several places is laid out once a call, and all of its
+activations share its storages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lowtide.errors import LowtideError, UnsupportedError
+from lowtide.flow import Activation, Binding, Bytes, Copy, FlowGraph, Point, PointKind, Ref
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lowtide.program import Call, Program, Step
+
+POINT_LIMIT = 200_000
+"""Regions that call regions that call regions multiply; beyond this the program is refused."""
+
+
+def lower(program: Program, *, point_limit: int = POINT_LIMIT) -> FlowGraph:
+    """Lay a program out on the clock.
+
+    Raises:
+        UnsupportedError: calls multiply into more than ``point_limit`` points, or a region calls itself.
+        LowtideError: a call does not fit its regions.
+    """
+    return _Lowering(program, point_limit).run()
+
+
+class _Draft:
+    """A point under construction: its successors are not known yet."""
+
+    __slots__ = ("point", "successors")
+
+    def __init__(self, point: Point) -> None:
+        self.point = point
+        self.successors: list[int] = []
+
+
+class _Lowering:
+    def __init__(self, program: Program, point_limit: int) -> None:
+        self.program = program
+        self.limit = point_limit
+        self.drafts: list[_Draft] = []
+        self.activations: list[Activation] = []
+        self.spans: list[tuple[int, int, int]] = []
+        self.loose: list[int] = []  # points that fall through to whatever comes next
+        self.cache: dict[tuple[int, int], Bytes] = {}
+
+    def run(self) -> FlowGraph:
+        program = self.program
+        root = self.activate(0, None, -1, {})
+        present = [
+            i for i, storage in enumerate(program.storages) if storage.kind in ("input", "state", "constant")
+        ]
+        self.emit("entry", root, writes=tuple(present))
+        self.body(root)
+        if program.writebacks:
+            copies = tuple(self.copy(Ref(root, state), Ref(root, new)) for state, new in program.writebacks)
+            self.emit("copy", root, step=-1, copies=copies)
+        self.emit("exit", root, reads=self.survivors(root))
+        self.spans.append((0, 0, len(self.drafts)))
+        points = tuple(
+            Point(
+                **{name: getattr(draft.point, name) for name in Point.__slots__ if name != "successors"},
+                successors=tuple(draft.successors),
+            )
+            for draft in self.drafts
+        )
+        return FlowGraph(program, points, tuple(self.activations), tuple(self.spans))
+
+    def survivors(self, root: int) -> tuple[int, ...]:
+        """What is looked at when the program is done: outputs, state, and inputs that it has written."""
+        written: set[int] = set()
+        for draft in self.drafts[1:]:
+            written.update(draft.point.full_writes, draft.point.partial_writes)
+        kept = {
+            i
+            for i, storage in enumerate(self.program.storages)
+            if storage.persistent or (storage.kind in ("input", "state") and i in written)
+        }
+        for output in self.program.regions[0].outputs:
+            if output is not None:
+                kept.update(self.bytes(Ref(root, output)).storages)
+        return tuple(sorted(kept))
+
+    def activate(self, region: int, parent: int | None, step: int, bindings: dict[int, Binding]) -> int:
+        at: int | None = parent
+        while at is not None:
+            if self.activations[at].region == region:
+                name = self.program.regions[region].name
+                raise UnsupportedError(
+                    f"region {name} calls itself: recursion cannot be planned ahead of time"
+                )
+            at = self.activations[at].parent
+        self.activations.append(Activation(region, parent, step, bindings))
+        return len(self.activations) - 1
+
+    def emit(
+        self,
+        kind: PointKind,
+        activation: int,
+        step: int = -1,
+        *,
+        reads: tuple[int, ...] = (),
+        writes: tuple[int, ...] = (),
+        partial: tuple[int, ...] = (),
+        copies: tuple[Copy, ...] = (),
+        decides: Ref | None = None,
+    ) -> int:
+        tick = len(self.drafts)
+        if tick >= self.limit:
+            raise UnsupportedError(
+                f"{self.program.name}: its calls unfold into more than {self.limit} program points; "
+                "call shared regions from fewer places, or raise point_limit"
+            )
+        point = Point(kind, activation, step, reads, writes, partial, copies, decides)
+        self.drafts.append(_Draft(point))
+        for predecessor in self.loose:
+            self.drafts[predecessor].successors.append(tick)
+        self.loose = [tick]
+        return tick
+
+    def body(self, activation: int) -> None:
+        region = self.program.regions[self.activations[activation].region]
+        for position, step in enumerate(region.steps):
+            if step.call is not None:
+                getattr(self, f"call_{step.call.kind}")(activation, position, step.call)
+            else:
+                self.step(activation, position, step)
+
+    def step(self, activation: int, position: int, step: Step) -> None:
+        tick = self.emit(
+            "step",
+            activation,
+            position,
+            reads=self.storages(activation, step.reads),
+            writes=(*self.storages(activation, step.writes), *step.scratch),
+            partial=self.storages(activation, step.partial),
+        )
+        for region in sorted({self.program.storages[s].region for s in step.scratch}):
+            if region != self.activations[activation].region:
+                self.spans.append((region, tick, tick + 1))
+
+    # Calls. Each lays out its regions and leaves in `loose` the points from which the caller goes on.
+
+    def call_call(self, activation: int, position: int, call: Call) -> None:
+        (region,) = self.regions(call, 1)
+        self.returning(activation, position, call, region)
+
+    def call_cond(self, activation: int, position: int, call: Call) -> None:
+        decides = None if call.selector is None else Ref(activation, call.selector)
+        reads = self.bytes(decides).storages if decides else ()
+        select = self.emit("select", activation, position, reads=reads, decides=decides)
+        ends: list[int] = []
+        for region in call.regions:
+            self.loose = [select]
+            self.returning(activation, position, call, region)
+            ends += self.loose
+        self.loose = ends
+
+    def returning(self, activation: int, position: int, call: Call, region: int) -> None:
+        """Run a region once, then copy its outputs to the call's results."""
+        inner = self.enter(activation, position, call, region, carries=(), slices=())
+        start = len(self.drafts)
+        self.body(inner)
+        outputs = self.outputs(region, len(call.results))
+        copies = self.copies(
+            (self.ref(activation, result), self.ref(inner, output))
+            for result, output in zip(call.results, outputs, strict=True)
+        )
+        self.emit("copy", inner, copies=copies)
+        self.spans.append((region, start, len(self.drafts)))
+
+    def call_while(self, activation: int, position: int, call: Call) -> None:
+        condition, body = self.regions(call, 2)
+        self.emit("copy", activation, position, copies=self.initial(activation, call))
+        test_inner = self.enter(activation, position, call, condition, carries=call.carries, slices=())
+        start = len(self.drafts)
+        self.body(test_inner)
+        (verdict,) = self.outputs(condition, 1)
+        decides = self.ref(test_inner, verdict)
+        reads = self.bytes(decides).storages if decides else ()
+        test = self.emit("test", test_inner, reads=reads, decides=decides)
+        self.spans.append((condition, start, len(self.drafts)))
+        inner = self.enter(activation, position, call, body, carries=call.carries, slices=())
+        first = len(self.drafts)
+        self.body(inner)
+        outputs = self.outputs(body, len(call.carries))
+        copies = self.copies(
+            (self.ref(activation, carry), self.ref(inner, output))
+            for carry, output in zip(call.carries, outputs, strict=True)
+        )
+        self.emit("copy", inner, copies=copies)
+        self.spans.append((body, first, len(self.drafts)))
+        self.back_to(start)
+        self.loose = [test]
+
+    def call_scan(self, activation: int, position: int, call: Call) -> None:
+        (body,) = self.regions(call, 1)
+        begun = self.storages(activation, (r for r in call.results if r is not None))
+        self.emit("copy", activation, position, copies=self.initial(activation, call), writes=begun)
+        head = self.emit("next", activation, position)
+        inner = self.enter(activation, position, call, body, carries=call.carries, slices=call.slices)
+        start = len(self.drafts)
+        self.body(inner)
+        outputs = self.outputs(body, len(call.carries) + len(call.results))
+        carried, stacked = outputs[: len(call.carries)], outputs[len(call.carries) :]
+        copies = self.copies(
+            (self.ref(activation, carry), self.ref(inner, output))
+            for carry, output in zip(call.carries, carried, strict=True)
+        ) + self.copies(
+            (
+                (self.ref(activation, result), self.ref(inner, output))
+                for result, output in zip(call.results, stacked, strict=True)
+            ),
+            part=0,
+        )
+        self.emit("copy", inner, copies=copies)
+        self.spans.append((body, start, len(self.drafts)))
+        self.back_to(head)
+        self.loose = [head]
+
+    def call_associative_scan(self, activation: int, position: int, call: Call) -> None:
+        (body,) = self.regions(call, 1)
+        begun = self.storages(activation, (r for r in call.results if r is not None))
+        first = self.copies(
+            (
+                (self.ref(activation, result), self.ref(activation, source))
+                for result, source in zip(call.results, call.slices, strict=True)
+            ),
+            part=-1,
+        )
+        self.emit("copy", activation, position, copies=first, writes=begun)
+        head = self.emit("next", activation, position)
+        previous = tuple(Binding(self.ref(activation, result), part=-1) for result in call.results)
+        inner = self.enter(
+            activation, position, call, body, carries=(), slices=call.slices, previous=previous
+        )
+        start = len(self.drafts)
+        self.body(inner)
+        outputs = self.outputs(body, len(call.results))
+        copies = self.copies(
+            (
+                (self.ref(activation, result), self.ref(inner, output))
+                for result, output in zip(call.results, outputs, strict=True)
+            ),
+            part=0,
+        )
+        self.emit("copy", inner, copies=copies)
+        self.spans.append((body, start, len(self.drafts)))
+        self.back_to(head)
+        self.loose = [head]
+
+    def back_to(self, tick: int) -> None:
+        for end in self.loose:
+            self.drafts[end].successors.append(tick)
+
+    # Binding and resolving.
+
+    def enter(
+        self,
+        activation: int,
+        position: int,
+        call: Call,
+        region: int,
+        *,
+        carries: tuple[int | None, ...],
+        slices: tuple[int, ...],
+        previous: tuple[Binding, ...] = (),
+    ) -> int:
+        arguments = [
+            *previous,
+            *(Binding(self.ref(activation, carry)) for carry in carries),
+            *(Binding(self.ref(activation, source), part=0) for source in slices),
+            *(Binding(self.ref(activation, operand)) for operand in call.operands),
+        ]
+        target = self.program.regions[region]
+        if len(arguments) != len(target.params):
+            raise LowtideError(
+                f"region {target.name} takes {len(target.params)} values and is called with {len(arguments)}"
+            )
+        return self.activate(region, activation, position, dict(zip(target.params, arguments, strict=True)))
+
+    def regions(self, call: Call, count: int) -> tuple[int, ...]:
+        if len(call.regions) != count:
+            raise LowtideError(f"a {call.kind} call has {count} regions, not {len(call.regions)}")
+        return call.regions
+
+    def outputs(self, region: int, count: int) -> tuple[int | None, ...]:
+        found = self.program.regions[region]
+        if len(found.outputs) != count:
+            raise LowtideError(
+                f"region {found.name} returns {len(found.outputs)} values; its caller takes {count}"
+            )
+        return found.outputs
+
+    def initial(self, activation: int, call: Call) -> tuple[Copy, ...]:
+        pairs = zip(call.carries, call.inits, strict=True)
+        return self.copies((self.ref(activation, carry), self.ref(activation, init)) for carry, init in pairs)
+
+    @staticmethod
+    def ref(activation: int, value: int | None) -> Ref | None:
+        return None if value is None else Ref(activation, value)
+
+    def copies(
+        self, pairs: Iterable[tuple[Ref | None, Ref | None]], part: int | None = None
+    ) -> tuple[Copy, ...]:
+        return tuple(self.copy(target, source, part) for target, source in pairs)
+
+    def copy(self, target: Ref | None, source: Ref | None, part: int | None = None) -> Copy:
+        to = self.bytes(target) if target else Bytes((), "")
+        origin = self.bytes(source) if source else Bytes((), "")
+        same = part is None and to.layout != "" and to.layout == origin.layout
+        if len(to.storages) > 1:
+            assert target is not None
+            raise LowtideError(f"{self.program.values[target.value].name} is filled by a copy but is a view")
+        return Copy(target, source, to.storages[0] if to.storages else None, origin.storages, same, part)
+
+    def storages(self, activation: int, values: Iterable[int]) -> tuple[int, ...]:
+        found: dict[int, None] = {}
+        for value in values:
+            found.update(dict.fromkeys(self.bytes(Ref(activation, value)).storages))
+        return tuple(found)
+
+    def bytes(self, ref: Ref) -> Bytes:
+        """Follow views and parameters to the storages that hold a value's bytes."""
+        key = (ref.activation, ref.value)
+        if key not in self.cache:
+            self.cache[key] = self.resolve(ref)
+        return self.cache[key]
+
+    def resolve(self, ref: Ref) -> Bytes:
+        value = self.program.values[ref.value]
+        activation = self.activations[ref.activation]
+        if value.region != activation.region:
+            if activation.parent is None:
+                raise LowtideError(f"{value.name} is used outside the region that defines it")
+            return self.bytes(Ref(activation.parent, ref.value))
+        binding = activation.bindings.get(ref.value)
+        if binding is not None:
+            if binding.ref is None:
+                return Bytes((), "")
+            origin = self.bytes(binding.ref)
+            return origin if binding.part is None else Bytes(origin.storages, "")
+        found: dict[int, None] = {} if value.storage is None else {value.storage: None}
+        layout = value.layout
+        for alias in value.aliases:
+            origin = self.bytes(Ref(ref.activation, alias))
+            found.update(dict.fromkeys(origin.storages))
+            if not origin.layout:  # a view of a part covers no storage, whatever it covers of the part
+                layout = ""
+        return Bytes(tuple(found), layout if len(found) == 1 else "")

@@ -1,0 +1,62 @@
+"""What no packing can beat."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lowtide import _kernel
+from lowtide.pack.kernel import to_kernel
+from lowtide.problem import merge_intervals
+
+if TYPE_CHECKING:
+    from lowtide.problem import Buffer, Problem
+
+
+def live_peak(problem: Problem) -> int:
+    """Most bytes alive at any time in the problem's one arena, its reserved prefix included.
+
+    A lower bound on the arena unless live buffers may share bytes. O(n log n) in lifetime intervals.
+    """
+    peak: int = _kernel.live_peak(to_kernel(problem))
+    return peak
+
+
+def lower_bound(problem: Problem) -> int:
+    """Bytes that the problem's one arena needs at the least.
+
+    The live peak where no two live buffers may share bytes. Otherwise the peak of what cannot be
+    shared: a buffer inside another counts for nothing, buffers that may coincide, directly or through
+    others, count once. Nor can the arena end below any pinned buffer.
+    """
+    pinned = max((b.offset + b.size for b in problem.buffers if b.offset is not None), default=0)
+    if not problem.has_permissions:
+        return max(live_peak(problem), pinned)
+    return max(live_peak(_without_sharing(problem)), pinned)
+
+
+def _without_sharing(problem: Problem) -> Problem:
+    inner = {placement.inner for placement in problem.placements}
+    group: dict[str, str] = {buffer.id: buffer.id for buffer in problem.buffers}
+
+    def find(id: str) -> str:
+        while group[id] != id:
+            group[id] = group[group[id]]
+            id = group[id]
+        return id
+
+    for a, b in problem.may_coincide:
+        group[find(a)] = find(b)
+    together: dict[str, list[Buffer]] = {}
+    for buffer in problem.buffers:
+        if buffer.id not in inner:
+            together.setdefault(find(buffer.id), []).append(buffer)
+    kept = tuple(
+        replace(
+            members[0],
+            offset=None,
+            lifetime=merge_intervals(interval for member in members for interval in member.lifetime),
+        )
+        for members in together.values()
+    )
+    return replace(problem, buffers=kept, may_coincide=(), placements=())

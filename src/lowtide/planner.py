@@ -1,0 +1,101 @@
+"""Problem -> Plan: every arena packed under a policy, and what was proved put beside it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from lowtide.errors import InfeasibleError
+from lowtide.hierarchy import pack_hierarchy
+from lowtide.pack.bounds import live_peak, lower_bound
+from lowtide.pack.registry import Options, get
+from lowtide.problem import ArenaUse, Plan, Problem, Progress
+from lowtide.units import format_size
+
+if TYPE_CHECKING:
+    from lowtide.hierarchy import Hierarchy
+    from lowtide.problem import Arena
+
+DEFAULT_TIMEOUT = 5.0
+"""Seconds that search may take when the caller does not say."""
+
+
+def plan_problem(
+    problem: Problem,
+    *,
+    packer: str = "auto",
+    hierarchy: Hierarchy = "joint",
+    options: Options | None = None,
+) -> Plan:
+    """Place every buffer of a problem.
+
+    Args:
+        problem: what to place, and the rules.
+        packer: name of a registered packer.
+        hierarchy: which reuse between regions is allowed.
+        options: time, seed, threads.
+
+    Raises:
+        InfeasibleError: an arena's capacity, or a pin, cannot be kept; the message says by how much.
+        InputError: there is no such packer or policy.
+        UnsupportedError: the packer cannot honour something in the problem.
+    """
+    options = options or Options(timeout=DEFAULT_TIMEOUT)
+    pack = get(packer)
+    began = time.perf_counter()
+    offsets = [0] * len(problem.buffers)
+    objects: list[int | None] = [None] * len(problem.buffers)
+    uses, histories = [], []
+    for arena in problem.arenas:
+        part, positions = problem.part(arena)
+        floor = lower_bound(part)
+        packing = pack_hierarchy(part, hierarchy, lambda p: pack(p, options), floor)
+        for i, position in enumerate(positions):
+            offsets[position] = packing.offsets[i]
+            if packing.object_ids is not None:
+                objects[position] = packing.object_ids[i]
+        end = max((o + b.size for o, b in zip(packing.offsets, part.buffers, strict=True)), default=0)
+        use = ArenaUse(arena.id, max(end, arena.reserved), live_peak(part), max(floor, packing.lower_bound))
+        _check_capacity(arena, use)
+        uses.append(use)
+        histories.append(packing.history)
+    return Plan(
+        problem=problem,
+        offsets=tuple(offsets),
+        uses=tuple(uses),
+        packer=packer,
+        hierarchy=hierarchy,
+        object_ids=tuple(objects) if objects and None not in objects else None,
+        seconds=time.perf_counter() - began,
+        history=_merge_histories(uses, histories),
+    )
+
+
+def _check_capacity(arena: Arena, use: ArenaUse) -> None:
+    if arena.capacity is None or use.bytes <= arena.capacity:
+        return
+    found = f"the best plan found takes {_bytes(use.bytes)}"
+    if use.lower_bound_bytes > arena.capacity:
+        found = f"no plan takes less than {_bytes(use.lower_bound_bytes)}"
+    raise InfeasibleError(f"arena {arena.id} has a capacity of {_bytes(arena.capacity)}, but {found}")
+
+
+def _bytes(count: int) -> str:
+    return f"{count} bytes ({format_size(count)})"
+
+
+def _merge_histories(uses: list[ArenaUse], histories: list[tuple[Progress, ...]]) -> tuple[Progress, ...]:
+    """Histories of the arenas as one: arenas are packed in turn, so the others count as they ended."""
+    total = sum(use.bytes for use in uses)
+    bound = sum(use.lower_bound_bytes for use in uses)
+    merged: list[Progress] = []
+    for use, history in zip(uses, histories, strict=True):
+        merged += [
+            Progress(
+                entry.seconds,
+                total - use.bytes + entry.arena_bytes,
+                bound - use.lower_bound_bytes + entry.lower_bound_bytes,
+            )
+            for entry in history
+        ]
+    return tuple(merged)

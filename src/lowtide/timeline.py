@@ -1,0 +1,160 @@
+"""Program -> Problem: the one place that turns control flow into lifetimes.
+
+Points are laid on one clock (``flow``), liveness is solved on them (``liveness``), the ends of copies
+that do not interfere become one buffer (``coalesce``); what remains is to write down when each buffer
+is alive as a set of half-open intervals. On that clock a hierarchy of regions *is* an interval
+packing problem, and no packer needs to know of branches or loops.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lowtide.coalesce import coalesce
+from lowtide.flow import spans_by_region
+from lowtide.frees import find_frees
+from lowtide.liveness import positions, solve
+from lowtide.lowering import POINT_LIMIT, lower
+from lowtide.problem import Buffer, Problem, RegionSpan, merge_intervals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from lowtide.flow import FlowGraph
+    from lowtide.liveness import Liveness
+    from lowtide.problem import Arena, Lifetime
+    from lowtide.program import Program
+
+_KINDS = ("state", "input", "output", "carry", "result", "temporary", "scratch")
+
+
+def build_problem(
+    program: Program, *, arenas: Iterable[Arena] = (), point_limit: int = POINT_LIMIT
+) -> Problem:
+    """The packing problem of a program: one buffer for each class of planned storages.
+
+    Args:
+        program: what runs.
+        arenas: capacities and reserved prefixes, where there are any.
+        point_limit: the most program points that its calls may unfold into.
+
+    Raises:
+        UnsupportedError: the program unfolds too far, or a region calls itself.
+    """
+    return problem_of_flow(lower(program, point_limit=point_limit), arenas=arenas)
+
+
+def problem_of_flow(flow: FlowGraph, *, arenas: Iterable[Arena] = ()) -> Problem:
+    """As build_problem, for a front end that has program points already."""
+    liveness = solve(flow)
+    classes = coalesce(flow, liveness)
+    alive = _intervals(flow, liveness)
+    ancestors = _ancestors(flow)
+    buffers = []
+    for members in classes.members().values():
+        if not all(flow.program.storages[s].planned for s in members):
+            continue
+        lifetime = merge_intervals(interval for s in members for interval in alive[s])
+        if lifetime:
+            buffers.append(_buffer(flow.program, members, lifetime, ancestors))
+    return Problem(
+        buffers=tuple(buffers),
+        arenas=tuple(arenas),
+        regions=_regions(flow, ancestors),
+        frees=find_frees(flow.program),
+    )
+
+
+def _intervals(flow: FlowGraph, liveness: Liveness) -> list[list[tuple[int, int]]]:
+    """When each storage is occupied, in ticks."""
+    found: list[list[tuple[int, int]]] = [[] for _ in flow.program.storages]
+    began: dict[int, int] = {}
+    before = 0
+    for tick, now in enumerate((*liveness.occupied, 0)):
+        for storage in positions(before ^ now):
+            if (now >> storage) & 1:
+                began[storage] = tick
+            else:
+                found[storage].append((began.pop(storage), tick))
+        before = now
+    return found
+
+
+def _ancestors(flow: FlowGraph) -> dict[int, tuple[int, ...]]:
+    """For each region that runs, the regions that are active in all of its activations, outermost first.
+
+    The last is the region itself. A region called from several places has just the common ones.
+    """
+    found: dict[int, tuple[int, ...]] = {}
+    for activation in flow.activations:
+        chain = [activation.region]
+        parent = activation.parent
+        while parent is not None:
+            chain.append(flow.activations[parent].region)
+            parent = flow.activations[parent].parent
+        chain.reverse()
+        region = activation.region
+        known = found.get(region)
+        # The region itself is common to all of its chains, but not at one depth: leave it out, put it back.
+        found[region] = tuple(chain) if known is None else (*_common(known[:-1], chain[:-1]), region)
+    for position, region_info in enumerate(flow.program.regions):
+        if (
+            position not in found and region_info.parent in found
+        ):  # a delegate: scratch, and no steps of its own
+            found[position] = (*found[region_info.parent], position)
+    return found
+
+
+def _common(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    """The longest common prefix."""
+    length = 0
+    while length < min(len(a), len(b)) and a[length] == b[length]:
+        length += 1
+    return tuple(a[:length])
+
+
+def _owner(program: Program, members: Sequence[int], ancestors: dict[int, tuple[int, ...]]) -> int:
+    """The innermost region that is active wherever one of the members' regions is."""
+    chain = ancestors[program.storages[members[0]].region]
+    for member in members[1:]:
+        chain = _common(chain, ancestors[program.storages[member].region])
+    return chain[-1]
+
+
+def _buffer(
+    program: Program, members: list[int], lifetime: Lifetime, ancestors: dict[int, tuple[int, ...]]
+) -> Buffer:
+    owner = _owner(program, members, ancestors)
+    storages = program.storages
+
+    def rank(member: int) -> tuple[bool, int, int]:
+        return (storages[member].region != owner, _KINDS.index(storages[member].kind), member)
+
+    face = storages[min(members, key=rank)]
+    assert face.size is not None
+    kind = min((storages[m].kind for m in members), key=_KINDS.index)
+    return Buffer(
+        id=face.name,
+        size=face.size,
+        lifetime=lifetime,
+        alignment=max(storages[m].alignment for m in members),
+        arena=face.arena,
+        name=face.name,
+        kind=kind,
+        region=program.regions[owner].name,
+        dtype=face.dtype,
+        shape=face.shape,
+        operator=face.operator,
+        source=face.source,
+        members=tuple(storages[m].name for m in members),
+    )
+
+
+def _regions(flow: FlowGraph, ancestors: dict[int, tuple[int, ...]]) -> tuple[RegionSpan, ...]:
+    regions = flow.program.regions
+    found = []
+    for position, spans in sorted(spans_by_region(flow).items()):
+        chain = ancestors[position]
+        parent = regions[chain[-2]].name if len(chain) > 1 else None
+        found.append(RegionSpan(regions[position].name, regions[position].kind, tuple(sorted(spans)), parent))
+    return tuple(found)

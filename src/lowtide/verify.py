@@ -1,0 +1,125 @@
+"""Is a plan right? Independent of the packers and, given the program, of the lifetimes too.
+
+Given a plan alone, its stated lifetimes are checked against its offsets. Given the program as well,
+the bytes themselves are followed (``ownership``), so that a wrong lifetime is found too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lowtide import _kernel
+from lowtide.errors import VerificationError
+from lowtide.ownership import check_ownership
+from lowtide.pack.kernel import to_kernel
+from lowtide.violation import Violation, describe_buffer
+
+if TYPE_CHECKING:
+    from lowtide.problem import Arena, Plan
+    from lowtide.program import Program
+
+__all__ = ["Report", "Violation", "find_violations", "verify"]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a verification looked at.
+
+    Args:
+        buffers: how many have a place.
+        reuse_pairs: pairs of buffers that share bytes at different times.
+        followed: whether the bytes were followed through the program.
+    """
+
+    buffers: int
+    reuse_pairs: int
+    followed: bool
+
+
+def verify(plan: Plan, program: Program | None = None) -> Report:
+    """Check a plan; with its program, also follow every byte through it.
+
+    Raises:
+        VerificationError: the plan is wrong; ``violations`` has every fault with names, lifetimes and bytes.
+    """
+    violations, reuse_pairs = find_violations(plan, program)
+    if violations:
+        raise VerificationError(violations)
+    return Report(len(plan.offsets), reuse_pairs, program is not None)
+
+
+def find_violations(
+    plan: Plan, program: Program | None = None, *, limit: int = 100
+) -> tuple[list[Violation], int]:
+    """Every fault of a plan, up to a limit, and the number of pairs of buffers that reuse bytes."""
+    found: list[Violation] = []
+    reuse_pairs = 0
+    for arena, use in zip(plan.problem.arenas, plan.uses, strict=True):
+        faults, pairs = _check_arena(plan, arena, use.bytes, limit)
+        found += faults
+        reuse_pairs += pairs
+    found += _check_objects(plan)
+    if program is not None and len(found) < limit:
+        found += check_ownership(program, plan, limit=limit - len(found))
+    return found[:limit], reuse_pairs
+
+
+def _check_arena(plan: Plan, arena: Arena, end: int, limit: int) -> tuple[list[Violation], int]:
+    """Lifetimes against offsets in one arena; near-linear in its buffers."""
+    part, positions = plan.problem.part(arena)
+    offsets = [plan.offsets[i] for i in positions]
+    found = []
+    top = max((o + b.size for o, b in zip(offsets, part.buffers, strict=True)), default=0)
+    if max(top, arena.reserved) > end:
+        message = f"arena {arena.id} is said to have {end} bytes but its buffers end at {top}"
+        found.append(Violation("outside", message))
+    result = _kernel.check(to_kernel(part), offsets, limit)
+    for kind, i, j in result.violations:
+        names = [describe_buffer(plan, positions[k]) for k in (i, j) if k >= 0]
+        labels = tuple(part.buffers[k].label for k in (i, j) if k >= 0)
+        found.append(Violation(kind, _SENTENCES[kind].format(*names, arena=arena), labels))
+    return found, result.reuse_pairs or 0
+
+
+_SENTENCES = {
+    "overlap": "{0} and {1} share bytes while both are alive",
+    "capacity": "{0} ends above the capacity of its arena, {arena.capacity} bytes",
+    "reserved": "{0} uses the first {arena.reserved} bytes of its arena, which are reserved",
+    "alignment": "{0} is not at a multiple of its alignment",
+    "pin": "{0} is not where it is pinned",
+    "placement": "{0} is not at its distance inside {1}",
+}
+
+
+def _check_objects(plan: Plan) -> list[Violation]:
+    """Shared objects: given to all or none; buffers that share bytes share the object."""
+    ids = plan.object_ids
+    if ids is None:
+        return []
+    buffers = plan.problem.buffers
+    missing = [buffer.label for buffer, id in zip(buffers, ids, strict=True) if id is None]
+    if missing:
+        message = (
+            f"{missing[0]} has no shared object although others have one: give object ids to all or none"
+        )
+        return [Violation("objects", message, (missing[0],))]
+    found = []
+    spans = sorted(
+        (buffer.arena, offset, offset + buffer.size, id, i)
+        for i, (buffer, offset, id) in enumerate(zip(buffers, plan.offsets, ids, strict=True))
+        if buffer.size and id is not None
+    )
+    # In address order an object's bytes are one run: compare the run so far with the next buffer.
+    reach, holder = 0, -1
+    for (arena, start, stop, id, i), previous in zip(spans, [None, *spans], strict=False):
+        if previous is None or previous[0] != arena:
+            reach, holder = stop, i
+            continue
+        if start < reach and id != ids[holder]:
+            names = (buffers[holder].label, buffers[i].label)
+            a, b = describe_buffer(plan, holder), describe_buffer(plan, i)
+            found.append(Violation("objects", f"{a} and {b} share bytes but not their object", names))
+        if stop > reach:
+            reach, holder = stop, i
+    return found
