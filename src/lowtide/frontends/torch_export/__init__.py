@@ -1,0 +1,24 @@
+"""Front end for ``torch.export``: exported programs, ``.pt2`` files and graph modules.
+
+``import_program`` is all that most callers need; ``calls.signature`` tells an interpreter which
+arguments of a higher-order operator are what.
+"""
+
+from __future__ import annotations
+
+from lowtide.frontends.torch_export.bindings import Imported, Input, Options, Position, RegionBinding
+from lowtide.frontends.torch_export.calls import CallSignature, signature
+from lowtide.frontends.torch_export.importing import import_program
+from lowtide.frontends.torch_export.loading import load
+
+__all__ = [
+    "CallSignature",
+    "Imported",
+    "Input",
+    "Options",
+    "Position",
+    "RegionBinding",
+    "import_program",
+    "load",
+    "signature",
+]

@@ -1,0 +1,244 @@
+"""What a node does to memory: what it reads, writes, makes and aliases.
+
+An operator's schema says it: ``Tensor(a!)`` is written, ``Tensor(a)`` is aliased. Where that leaves a
+question, a run on fake tensors answers it (``probe``); where even that cannot, the result has memory of
+its own *and* may alias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from lowtide.errors import UnsupportedError
+from lowtide.frontends.torch_export.probe import Observation, Prober, schema_arguments
+
+if TYPE_CHECKING:
+    from lowtide.frontends.torch_export.bindings import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """Where one tensor of a node's result lies: in memory of its own, in other values', or either."""
+
+    owns: bool = True
+    aliases: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a node does.
+
+    Args:
+        leaves: one entry a leaf of the fake result (``pytree.tree_leaves``), tensor or not.
+        reads: values whose bytes it reads.
+        updates: values that it writes without looking at the old bytes: ``out=`` and ``copy_``.
+        partial: values that it changes in place.
+        effects: whether it must run even if nobody reads its result.
+    """
+
+    leaves: tuple[Leaf, ...]
+    reads: tuple[int, ...] = ()
+    updates: tuple[int, ...] = ()
+    partial: tuple[int, ...] = ()
+    effects: bool = False
+
+
+def positions_in(argument: Any, at: Mapping[fx.Node, Position]) -> list[int]:
+    """Positions of all tensors in an argument, in order."""
+    found: list[int] = []
+
+    def visit(leaf: Any) -> None:
+        if isinstance(leaf, fx.Node):
+            visit(at[leaf])
+        elif isinstance(leaf, int) and not isinstance(leaf, bool):
+            found.append(leaf)
+        elif isinstance(leaf, tuple):
+            for item in leaf:
+                visit(item)
+        elif isinstance(leaf, dict):
+            for item in leaf.values():
+                visit(item)
+
+    for leaf in pytree.tree_leaves(argument):
+        if isinstance(leaf, fx.Node):
+            visit(leaf)
+    return found
+
+
+class EffectFinder:
+    """Finds what nodes do; remembers what runs on fake tensors showed."""
+
+    def __init__(self) -> None:
+        self._prober = Prober()
+
+    def of_operator(
+        self, node: fx.Node, fake: Any, fakes: Mapping[fx.Node, Any], at: Mapping[fx.Node, Position]
+    ) -> Effect:
+        """What an ``OpOverload`` does, by its schema first.
+
+        Raises:
+            UnsupportedError: it changes where a tensor's memory is.
+        """
+        operator = node.target
+        _refuse_resizing(node)
+        inplace_view = torch.Tag.inplace_view in operator.tags
+        hidden = _hidden_writes(operator, node)
+        reads: list[int] = []
+        updates: list[int] = []
+        partial: list[int] = []
+        viewed: list[int] = []
+        by_set: dict[str, list[int]] = {}
+        for argument, value in schema_arguments(operator, node.args, node.kwargs):
+            positions = positions_in(value, at)
+            info = argument.alias_info
+            if info is None or not positions:
+                reads += positions
+                if argument.name in hidden:
+                    partial += positions
+                continue
+            for letter in (info.before_set | info.after_set) or {"*"}:
+                by_set.setdefault(letter, []).extend(positions)
+            if not info.is_write or inplace_view:
+                viewed += positions
+            elif argument.is_out or operator._schema.name == "aten::copy_":
+                updates += positions
+            else:
+                partial += positions
+                reads += positions
+        leaves = self._leaves(node, fake, fakes, at, by_set)
+        if any(leaf.owns for leaf in leaves) or not leaves:
+            reads += viewed
+        if _is_metadata_query(operator):
+            reads = []
+        return Effect(
+            leaves=tuple(leaves),
+            reads=_unique(reads),
+            updates=_unique(updates),
+            partial=_unique(partial),
+            effects=not operator._schema.returns or torch.Tag.nondeterministic_seeded in operator.tags,
+        )
+
+    def of_function(
+        self,
+        node: fx.Node,
+        function: Callable[..., Any],
+        fake: Any,
+        fakes: Mapping[fx.Node, Any],
+        at: Mapping[fx.Node, Position],
+    ) -> Effect:
+        """What a Python function, method or module does, which has no schema: seen by running it.
+
+        Raises:
+            UnsupportedError: it does not run on fake tensors.
+        """
+        arguments = positions_in((node.args, node.kwargs), at)
+        leaves = pytree.tree_leaves(fake)
+        if not arguments:
+            return Effect(tuple(Leaf() for _ in leaves), effects=not any(map(_is_tensor, leaves)))
+        seen = self._prober.observe(node, function, fakes)
+        if seen is None or len(seen.aliases) != len(leaves):
+            raise UnsupportedError(
+                f"node {node.name!r}: what {node.target!r} aliases and writes cannot be told, for it does not "
+                "run on fake tensors: export the program with torch.export.export, so that operators have schemas"
+            )
+        aliases = [_of_observation(seen, i, arguments) for i in range(len(leaves))]
+        written = _unique(arguments[i] for i in sorted(seen.written))
+        effects = bool(written) or not any(map(_is_tensor, leaves))
+        return Effect(tuple(aliases), _unique(arguments), partial=written, effects=effects)
+
+    def _leaves(
+        self,
+        node: fx.Node,
+        fake: Any,
+        fakes: Mapping[fx.Node, Any],
+        at: Mapping[fx.Node, Position],
+        by_set: Mapping[str, list[int]],
+    ) -> list[Leaf]:
+        """Where each tensor of the result lies; the schema's answer, or the probe's if that is open."""
+        operator = node.target
+        returns = operator._schema.returns
+        results = [fake] if len(returns) == 1 else list(fake or ())
+        found: list[Leaf] = []
+        probed: Observation | None = None
+        for declared, result in zip(returns, results, strict=True):
+            count = len(pytree.tree_leaves(result))
+            info = declared.alias_info
+            candidates: list[int] = []
+            if info is not None:
+                letters = (info.before_set | info.after_set) or {"*"}
+                candidates = list(_unique(p for letter in sorted(letters) for p in by_set.get(letter, ())))
+            sure = not _may_decide_at_run(operator) or (info is not None and info.is_write)
+            if sure or not any(map(_is_tensor, pytree.tree_leaves(result))):
+                found += [Leaf(owns=len(candidates) != 1, aliases=tuple(candidates))] * count
+                continue
+            if probed is None:
+                probed = self._prober.observe(node, operator, fakes)
+            arguments = positions_in((node.args, node.kwargs), at)
+            if probed is None:
+                found += [Leaf(owns=True, aliases=tuple(candidates or _unique(arguments)))] * count
+                continue
+            first = len(found)
+            found += [_of_observation(probed, first + i, arguments) for i in range(count)]
+        return found
+
+
+def _of_observation(seen: Observation, leaf: int, arguments: list[int]) -> Leaf:
+    aliases = seen.aliases[leaf]
+    return Leaf(owns=not aliases, aliases=(arguments[aliases[0]],) if aliases else ())
+
+
+def _refuse_resizing(node: fx.Node) -> None:
+    name = node.target._schema.name
+    if name in ("aten::resize_", "aten::resize_as_", "aten::set_"):
+        raise UnsupportedError(
+            f"node {node.name!r}: {name} moves or grows a tensor's memory, which no plan can follow: "
+            "make a new tensor instead"
+        )
+
+
+@cache
+def _may_decide_at_run(operator: torch._ops.OpOverload) -> bool:
+    """Whether the operator may or may not alias, whatever its schema says: composite ones may."""
+    return torch.Tag.maybe_aliasing_or_mutating in operator.tags or bool(
+        torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), "CompositeImplicitAutograd")
+    )
+
+
+@cache
+def _is_metadata_query(operator: torch._ops.OpOverload) -> bool:
+    """Whether it looks at sizes only, as ``sym_size`` does."""
+    name = operator._schema.name.split("::")[1]
+    return name.startswith("sym_") or name in ("_assert_tensor_metadata", "size", "stride", "numel", "dim")
+
+
+@cache
+def _is_secretly_mutable(operator: torch._ops.OpOverload) -> bool:
+    """Whether torch knows of writes that the schema does not show: batch norm's running statistics."""
+    return not operator._schema.is_mutable and bool(torch._C._SchemaInfo(operator._schema).is_mutable())
+
+
+def _hidden_writes(operator: torch._ops.OpOverload, node: fx.Node) -> frozenset[str]:
+    """Names of arguments that this call writes although the schema does not say so."""
+    if not _is_secretly_mutable(operator):
+        return frozenset()
+    info = torch._C._SchemaInfo(operator._schema)
+    given = schema_arguments(operator, node.args, node.kwargs)
+    for argument, value in given:
+        if isinstance(value, bool):
+            info.add_argument_value(argument.name, value)
+    return frozenset(argument.name for argument, _ in given if info.is_mutable(argument.name))
+
+
+def _is_tensor(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor)
+
+
+def _unique(positions: Any) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(positions))
