@@ -258,7 +258,8 @@ class Plan:
         return all(use.bytes == use.lower_bound_bytes for use in self.uses)
 
     @cached_property
-    def _by_name(self) -> dict[str, int]:
+    def names(self) -> dict[str, int]:
+        """Position of the buffer that goes by each id, name, or member's name."""
         names: dict[str, int] = {}
         for i, buffer in enumerate(self.problem.buffers):
             for name in (*buffer.members, buffer.name, buffer.id):
@@ -273,7 +274,7 @@ class Plan:
             LowtideError: the plan has no such buffer.
         """
         try:
-            return self._by_name[name]
+            return self.names[name]
         except KeyError:
             raise LowtideError(f"the plan has no buffer {name!r}: plan.problem.buffers lists them") from None
 

@@ -1,0 +1,392 @@
+"""Runs an imported program point by point, taking the control flow for real.
+
+Where tensors live is the memory's business; everything else is the same for the reference and the
+planned run, so that the two can be compared bit for bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+from torch.fx.node import map_arg
+from torch.utils._pytree import tree_leaves
+
+from lowtide.errors import ReplayError
+from lowtide.frontends.torch_export.calls import CallSignature, signature
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from lowtide.flow import Copy, FlowGraph, Point
+    from lowtide.frontends.torch_export import Imported
+    from lowtide.program import Call, Step
+    from lowtide.replay.memory import Memory
+
+
+@dataclass
+class _Frame:
+    """One call under way: what its regions' parameters stand for, and its results so far."""
+
+    sign: CallSignature
+    operands: list[Any]
+    slices: list[Any]
+    carries: list[Any]
+    results: list[Any]
+    index: int = 0
+    modes: list[Any] = field(default_factory=list)
+
+    @property
+    def trips(self) -> int:
+        """How often a scan runs."""
+        return int(self.slices[0].shape[0])
+
+
+class Interpreter:
+    """A program under way. Call ``start``, then ``step`` until it returns False.
+
+    Args:
+        imported: the program and its graph.
+        flow: its program points.
+        memory: where tensors live; kept from one invocation to the next, as the state is.
+    """
+
+    def __init__(self, imported: Imported, flow: FlowGraph, memory: Memory) -> None:
+        self.imported, self.flow, self.memory = imported, flow, memory
+        self.program = imported.program
+        self.tick = 0
+        self.objects: dict[tuple[int, fx.Node], Any] = {}
+        self.frames: dict[tuple[int, int], _Frame] = {}
+        self.state: dict[int, torch.Tensor] = {}
+
+    # One invocation.
+
+    def start(self, arguments: Sequence[Any]) -> None:
+        """Begin an invocation with flattened user inputs; state is as the last one left it.
+
+        Raises:
+            ReplayError: the number of inputs is wrong.
+        """
+        self.tick = 0
+        self.objects.clear()
+        self.frames.clear()
+        given = list(arguments)
+        wanted = sum(entry.kind == "user" for entry in self.imported.inputs)
+        if len(given) != wanted:
+            raise ReplayError(f"the program takes {wanted} inputs and was given {len(given)}")
+        for value, tensor in self.imported.tensors.items():
+            self.bind_tensor(value, tensor)
+        for entry in self.imported.inputs:
+            found = given.pop(0) if entry.kind == "user" else entry.tensor
+            if entry.value is not None:
+                bound = self.state.get(entry.value)
+                found = self.own(entry.value, found) if bound is None else bound
+                self.state.setdefault(entry.value, found)
+            self.objects[0, entry.node] = found
+
+    def bind_tensor(self, value: int, tensor: torch.Tensor) -> None:
+        """Give a constant or state value its tensor; persistent state only once."""
+        position = self.program.values[value].storage
+        if position is None or self.program.storages[position].kind == "constant":
+            self.state[value] = tensor
+        elif value not in self.state or not self.program.storages[position].persistent:
+            self.state[value] = self.own(value, tensor)
+
+    def finish(self) -> list[Any]:
+        """What the invocation returns, flat; forgets its inputs."""
+        results = [self.detached(self.lookup(0, output)) for output in self.imported.outputs]
+        for entry in self.imported.inputs:
+            if entry.kind == "user" and entry.value is not None:
+                self.state.pop(entry.value, None)
+        return results
+
+    def kept(self) -> dict[str, torch.Tensor]:
+        """Copies of what an invocation changed and others see when it is done: state, and written inputs."""
+        survivors = set(self.flow.points[-1].reads)
+        return {
+            self.program.values[value].name: tensor.detach().clone()
+            for value, tensor in self.state.items()
+            if (s := self.program.values[value].storage) in survivors
+            and self.program.storages[s].kind in ("state", "input")
+        }
+
+    def step(self) -> bool:
+        """Execute the point at ``tick`` and go on to the next; False after the last."""
+        point = self.flow.points[self.tick]
+        self.execute(point)
+        if not point.successors:
+            return False
+        target = self.next_of(point)
+        self.memory.move(self.tick, target)
+        self.tick = target
+        return True
+
+    def reads(self) -> Iterator[Any]:
+        """Every tensor or number that the point at ``tick`` is about to read."""
+        point = self.flow.points[self.tick]
+        activation = point.activation
+        if point.kind == "step":
+            node = self.node_of(activation, point.step)
+            yield from tree_leaves(self.arguments(activation, node))
+        elif point.kind == "copy":
+            yield from self.sources(point)
+        elif point.kind in ("select", "test"):
+            yield self.verdict(point)
+        elif point.kind == "exit":
+            for output in self.imported.outputs:
+                yield self.lookup(0, output)
+
+    # Points.
+
+    def execute(self, point: Point) -> None:
+        if point.kind == "step":
+            self.run_step(point)
+        elif point.kind == "copy":
+            self.run_copies(point)
+        elif point.kind == "select":
+            self.enter(point.activation, point.step)
+
+    def next_of(self, point: Point) -> int:
+        if len(point.successors) == 1:
+            return point.successors[0]
+        if point.kind == "next":
+            frame = self.frame(point.activation, point.step)
+            return point.successors[0 if frame.index < frame.trips else 1]
+        return point.successors[0 if bool(self.verdict(point)) else 1]
+
+    def verdict(self, point: Point) -> Any:
+        """The value that a branch or a loop decides by."""
+        if point.kind == "select":
+            return self.lookup(point.activation, self.sign_of(point.activation, point.step).selector)
+        region = self.flow.activations[point.activation].region
+        return self.lookup(point.activation, self.imported.regions[region].outputs[0])
+
+    def run_step(self, point: Point) -> None:
+        node = self.node_of(point.activation, point.step)
+        args, kwargs = self.arguments(point.activation, node)
+        for storage in point.writes:
+            if storage not in point.reads:
+                self.memory.spoil(storage)
+        with contextlib.ExitStack() as stack:
+            for mode in self.modes(point.activation):
+                stack.enter_context(mode())
+            found = self.call(node, args, kwargs)
+        region = self.flow.activations[point.activation].region
+        position = self.imported.regions[region].values.get(node)
+        self.objects[point.activation, node] = self.settle(position, found, tree_leaves((args, kwargs)))
+
+    def call(self, node: fx.Node, args: Any, kwargs: Any) -> Any:
+        if node.op == "call_function":
+            assert callable(node.target)
+            return node.target(*args, **kwargs)
+        if node.op == "call_method":
+            return getattr(args[0], str(node.target))(*args[1:], **kwargs)
+        if node.op == "call_module":
+            return self.imported.graph_module.get_submodule(str(node.target))(*args, **kwargs)
+        raise ReplayError(f"node {node.name!r} cannot be replayed: it is a {node.op}")
+
+    def settle(self, position: Any, found: Any, inputs: list[Any]) -> Any:
+        """Move what a step returned to the storages of its values; views stay as they are."""
+        if isinstance(position, tuple) and isinstance(found, (tuple, list)):
+            return tuple(self.settle(p, f, inputs) for p, f in zip(position, found, strict=True))
+        if isinstance(position, dict) and isinstance(found, dict):
+            return {key: self.settle(position[key], found[key], inputs) for key in found}
+        if not isinstance(position, int) or not isinstance(found, torch.Tensor):
+            return found
+        value = self.program.values[position]
+        if value.storage is None or (value.aliases and _shares_memory(found, inputs)):
+            return found
+        return self.own(position, found)
+
+    def own(self, value: int, tensor: torch.Tensor) -> torch.Tensor:
+        """A copy of a tensor in the storage that belongs to a value."""
+        storage = self.program.values[value].storage
+        assert storage is not None
+        placed = self.memory.place(storage, tensor)
+        placed.copy_(tensor.detach())
+        return placed
+
+    # Copies: at a call's start, a region's end, a back edge, and the writebacks at the very end.
+
+    def run_copies(self, point: Point) -> None:
+        for storage in point.writes:
+            self.memory.spoil(storage)
+        sources = [self.detached(source) for source in self.sources(point)]
+        parent, step, call = self.call_at(point)
+        if call is None:
+            for copy, source in zip(point.copies, sources, strict=True):
+                assert copy.target is not None
+                self.state[copy.target.value].copy_(source)
+            return
+        frame = self.frame(parent, step)
+        targets = [self.filled(copy, source) for copy, source in zip(point.copies, sources, strict=True)]
+        carried = len(frame.carries)
+        if point.activation == parent:  # the call begins
+            frame.carries = targets[: len(call.carries)]
+            if call.kind == "associative_scan":
+                frame.index = 1
+                for k, (copy, source) in enumerate(zip(point.copies, sources, strict=True)):
+                    self.store(frame, k, copy, source[0], 0)
+        elif call.kind in ("call", "cond"):
+            frame.results = targets
+        else:
+            frame.carries = targets[:carried]
+            for k, copy in enumerate(point.copies[carried:]):
+                self.store(frame, k, copy, sources[carried + k], frame.index)
+            frame.index += 1
+        self.publish(parent, step, frame)
+
+    def filled(self, copy: Copy, source: Any) -> Any:
+        if copy.target is None or copy.target_storage is None or copy.part is not None:
+            return source
+        return self.own(copy.target.value, source)
+
+    def store(self, frame: _Frame, k: int, copy: Copy, part: Any, index: int) -> None:
+        """Write one slice of a stacked result."""
+        if copy.target_storage is None:
+            raise ReplayError("a loop stacks a result that is no tensor")
+        if frame.results[k] is None:
+            like = torch.empty((frame.trips, *part.shape), dtype=part.dtype)
+            frame.results[k] = self.memory.place(copy.target_storage, like)
+        frame.results[k][index].copy_(part)
+
+    def publish(self, parent: int, step: int, frame: _Frame) -> None:
+        """Make a call's results what its node stands for."""
+        node = self.node_of(parent, step)
+        region = self.flow.activations[parent].region
+        results = [*frame.carries, *frame.results]
+        bare = not isinstance(self.imported.regions[region].values.get(node), tuple)
+        self.objects[parent, node] = results[0] if bare and len(results) == 1 else tuple(results)
+        if frame.sign.kind == "call":  # it has no point at its start: the next call begins a new frame
+            del self.frames[parent, step]
+
+    def sources(self, point: Point) -> list[Any]:
+        """What a point's copies copy, in their order."""
+        parent, step, call = self.call_at(point)
+        if call is None:
+            return [self.by_value(copy.source.value) for copy in point.copies if copy.source is not None]
+        if point.activation == parent:
+            frame = self.enter(parent, step)
+            inits = [self.lookup(parent, init) for init in frame.sign.inits]
+            return frame.slices if call.kind == "associative_scan" else inits
+        region = self.flow.activations[point.activation].region
+        return [self.lookup(point.activation, output) for output in self.imported.regions[region].outputs]
+
+    def call_at(self, point: Point) -> tuple[int, int, Call | None]:
+        """The call that a copy point belongs to: caller's activation, its step, and the call itself."""
+        if point.step >= 0:
+            return point.activation, point.step, self.step_at(point.activation, point.step).call
+        activation = self.flow.activations[point.activation]
+        if activation.parent is None:
+            return point.activation, -1, None
+        step = self.step_at(activation.parent, activation.call_step)
+        return activation.parent, activation.call_step, step.call
+
+    # Calls under way.
+
+    def enter(self, parent: int, step: int) -> _Frame:
+        """Begin a call: bind its arguments by reference."""
+        sign = self.sign_of(parent, step)
+        call = self.step_at(parent, step).call
+        assert call is not None
+        frame = _Frame(
+            sign,
+            operands=[self.lookup(parent, operand) for operand in sign.operands],
+            slices=[self.lookup(parent, source) for source in sign.slices],
+            carries=[None] * len(call.carries),
+            results=[None] * len(call.results),
+        )
+        self.frames[parent, step] = frame
+        return frame
+
+    def frame(self, parent: int, step: int) -> _Frame:
+        """The call under way at a step."""
+        found = self.frames.get((parent, step))
+        return self.enter(parent, step) if found is None else found
+
+    def parameter(self, activation: int, node: fx.Node) -> Any:
+        """What a placeholder of a called region stands for now."""
+        info = self.flow.activations[activation]
+        assert info.parent is not None
+        frame = self.frame(info.parent, info.call_step)
+        k = self.imported.regions[info.region].params.index(node)
+        if frame.sign.kind == "associative_scan":
+            if k < len(frame.results):
+                return frame.results[k][frame.index - 1]
+            k -= len(frame.results)
+        if k < len(frame.carries):
+            return frame.carries[k]
+        k -= len(frame.carries)
+        if k < len(frame.slices):
+            return frame.slices[k][frame.index]
+        return frame.operands[k - len(frame.slices)]
+
+    def modes(self, activation: int) -> Iterator[Any]:
+        """Context managers of the calls around an activation, outermost first."""
+        info = self.flow.activations[activation]
+        if info.parent is None:
+            return
+        yield from self.modes(info.parent)
+        mode = self.sign_of(info.parent, info.call_step).mode
+        if mode is not None and mode[0] == "autocast":
+            device, dtype, enabled, cache = mode[1]
+            yield lambda: torch.autocast(device, dtype=dtype, enabled=enabled, cache_enabled=cache)
+
+    # Names to things.
+
+    def step_at(self, activation: int, step: int) -> Step:
+        return self.program.regions[self.flow.activations[activation].region].steps[step]
+
+    def node_of(self, activation: int, step: int) -> fx.Node:
+        return self.imported.regions[self.flow.activations[activation].region].nodes[step]
+
+    def sign_of(self, activation: int, step: int) -> CallSignature:
+        found = signature(self.node_of(activation, step))
+        assert found is not None
+        return found
+
+    def arguments(self, activation: int, node: fx.Node) -> tuple[Any, Any]:
+        args = map_arg(node.args, lambda n: self.lookup(activation, n))
+        kwargs = map_arg(node.kwargs, lambda n: self.lookup(activation, n))
+        return args, kwargs
+
+    def lookup(self, activation: int, argument: Any) -> Any:
+        """What an argument of a graph stands for: a node's result, or the constant itself."""
+        if not isinstance(argument, fx.Node):
+            return argument
+        key = (activation, argument)
+        if key in self.objects:
+            return self.objects[key]
+        region = self.flow.activations[activation].region
+        if argument.op == "placeholder":
+            return self.parameter(activation, argument)
+        if argument.op == "get_attr":
+            value = self.imported.regions[region].values.get(argument)
+            if isinstance(value, int):
+                return self.state[value]
+            module = self.imported.regions[region].module
+            return operator.attrgetter(str(argument.target))(module)
+        if argument.target is operator.getitem:
+            whole, which = argument.args
+            return self.lookup(activation, whole)[which]
+        raise ReplayError(f"node {argument.name!r} is used before it is computed")
+
+    def by_value(self, value: int) -> Any:
+        """What a value of the root stands for."""
+        for node, position in self.imported.regions[0].values.items():
+            if position == value:
+                return self.state[value] if value in self.state else self.lookup(0, node)
+        raise ReplayError(f"no node of the root makes {self.program.values[value].name}")
+
+    @staticmethod
+    def detached(found: Any) -> Any:
+        return found.detach().clone() if isinstance(found, torch.Tensor) else found
+
+
+def _shares_memory(found: torch.Tensor, inputs: list[Any]) -> bool:
+    start = found.untyped_storage().data_ptr()
+    return any(isinstance(t, torch.Tensor) and t.untyped_storage().data_ptr() == start for t in inputs)

@@ -1,0 +1,148 @@
+"""Where a replayed program keeps its tensors: each apart, or all in one planned arena."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+
+from lowtide.errors import ReplayError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lowtide.problem import Plan
+    from lowtide.program import Program
+
+POISON = 0xFF
+"""Dead bytes are filled with this: NaN as a float, -1 as an integer."""
+
+
+class Memory(Protocol):
+    """Gives out the bytes of storages."""
+
+    def place(self, storage: int, like: torch.Tensor) -> torch.Tensor:
+        """A tensor with the storage's bytes and the shape, strides and type of ``like``."""
+        ...
+
+    def spoil(self, storage: int) -> None:
+        """The storage is about to be written from end to end: what it holds now is worth nothing."""
+        ...
+
+    def move(self, tick: int, to: int) -> None:
+        """Control goes from one program point to another."""
+        ...
+
+
+class SeparateMemory:
+    """Every storage apart: the reference, which no plan can spoil."""
+
+    def place(self, storage: int, like: torch.Tensor) -> torch.Tensor:
+        """Fresh bytes."""
+        return torch.empty_strided(like.shape, like.stride(), dtype=like.dtype)
+
+    def spoil(self, storage: int) -> None:
+        """Nothing is shared, so nothing can be spoilt."""
+
+    def move(self, tick: int, to: int) -> None:
+        """Nothing ever dies here."""
+
+
+class ArenaMemory:
+    """Every planned storage at its planned offset in one byte arena; dead bytes are poisoned.
+
+    Storages that the plan leaves out (constants, unbounded tensors, inputs or outputs that the caller
+    provides) live apart.
+    """
+
+    def __init__(self, program: Program, plan: Plan) -> None:
+        self.program, self.plan = program, plan
+        self.arenas = {use.id: torch.full((use.bytes,), POISON, dtype=torch.uint8) for use in plan.uses}
+        self.buffer_of: dict[int, int] = {}
+        for i, storage in enumerate(program.storages):
+            if storage.planned and storage.name in plan.names:
+                self.buffer_of[i] = plan.names[storage.name]
+        self.alive = _alive_sets(plan)
+
+    def place(self, storage: int, like: torch.Tensor) -> torch.Tensor:
+        """The planned bytes.
+
+        Raises:
+            ReplayError: the tensor is larger than its planned bytes, or they lie outside the arena.
+        """
+        if storage not in self.buffer_of:
+            return SeparateMemory().place(storage, like)
+        position = self.buffer_of[storage]
+        buffer, offset = self.plan.problem.buffers[position], self.plan.offsets[position]
+        needed = _span(like) * like.element_size()
+        arena = self.arenas[buffer.arena]
+        if needed > buffer.size or offset < 0 or offset + needed > arena.numel():
+            raise ReplayError(
+                f"{self.program.storages[storage].name} needs {needed} bytes; the plan gives it {buffer.size} "
+                f"at {offset} in an arena of {arena.numel()}"
+            )
+        if offset % like.element_size():
+            raise ReplayError(
+                f"{self.program.storages[storage].name} is at {offset}, which no {like.dtype} can start at"
+            )
+        flat = arena[offset : offset + needed].view(like.dtype)
+        return flat.as_strided(like.shape, like.stride())
+
+    def spoil(self, storage: int) -> None:
+        """Poison the storage, so that a step that writes over what it still reads is found out."""
+        if storage in self.buffer_of:
+            self.poison(self.buffer_of[storage], frozenset())
+
+    def move(self, tick: int, to: int) -> None:
+        """Poison what dies on the way, except for bytes that belong to something alive at the next point."""
+        before, after = self.alive.get(tick, frozenset()), self.alive.get(to, frozenset())
+        for position in sorted(before - after):
+            self.poison(position, after)
+
+    def poison(self, position: int, spare: frozenset[int]) -> None:
+        buffer = self.plan.problem.buffers[position]
+        start = self.plan.offsets[position]
+        arena = self.arenas[buffer.arena]
+        others = sorted(
+            (self.plan.offsets[other], self.plan.offsets[other] + self.plan.problem.buffers[other].size)
+            for other in spare
+            if self.plan.problem.buffers[other].arena == buffer.arena
+        )
+        for begin, end in _gaps(start, min(start + buffer.size, arena.numel()), others):
+            arena[begin:end] = POISON
+
+
+def _gaps(start: int, stop: int, taken: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """What of ``[start, stop)`` none of the sorted intervals takes."""
+    for begin, end in taken:
+        if end <= start or begin >= stop:
+            continue
+        if begin > start:
+            yield start, begin
+        start = max(start, end)
+    if start < stop:
+        yield start, stop
+
+
+def _alive_sets(plan: Plan) -> dict[int, frozenset[int]]:
+    """The buffers that the plan says are alive at each tick."""
+    changes: dict[int, list[tuple[bool, int]]] = {}
+    for position, buffer in enumerate(plan.problem.buffers):
+        for start, stop in buffer.lifetime:
+            changes.setdefault(start, []).append((True, position))
+            changes.setdefault(stop, []).append((False, position))
+    found: dict[int, frozenset[int]] = {}
+    alive: set[int] = set()
+    last = max(changes, default=-1)
+    for tick in range(last + 1):
+        for born, position in changes.get(tick, ()):
+            (alive.add if born else alive.discard)(position)
+        found[tick] = frozenset(alive)
+    return found
+
+
+def _span(tensor: torch.Tensor) -> int:
+    """Elements from the first to the last that a tensor's strides reach, both included."""
+    if tensor.numel() == 0:
+        return 0
+    return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
