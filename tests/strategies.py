@@ -140,7 +140,7 @@ def plans(draw: DrawFn, /, **options: Any) -> Plan:
     offsets = tuple(placed[buffer.id] for buffer in problem.buffers)
     uses = tuple(draw(_use(problem, arena, offsets)) for arena in problem.arenas)
     with_objects = draw(st.booleans())
-    objects = tuple(draw(st.none() | st.integers(0, 3)) for _ in offsets) if with_objects else None
+    objects = tuple(draw(st.none() | st.integers(0, 3)) for _ in offsets) if with_objects else ()
     seconds = st.floats(0, 1e6, allow_nan=False)
     counts = st.integers(0, 2**40)
     history = draw(st.lists(st.builds(Progress, seconds, counts, counts), max_size=2))
@@ -150,7 +150,7 @@ def plans(draw: DrawFn, /, **options: Any) -> Plan:
         uses=uses,
         packer=draw(st.sampled_from(("naive", "greedy", "auto"))),
         hierarchy=draw(st.sampled_from(("joint", "block", "stacked", "sum"))),
-        object_ids=objects,
+        object_ids=objects or None,
         seconds=draw(seconds),
         history=tuple(history),
     )
@@ -257,4 +257,4 @@ def _use(draw: DrawFn, problem: Problem, arena: Arena, offsets: Sequence[int]) -
     mine = [(b, offset) for b, offset in zip(problem.buffers, offsets, strict=True) if b.arena == arena.id]
     size = max([arena.reserved, *(offset + buffer.size for buffer, offset in mine)])
     bound = draw(st.just(size) | st.integers(0, size))
-    return ArenaUse(arena.id, size, live_peak([buffer for buffer, _ in mine]), bound)
+    return ArenaUse(arena.id, size, arena.reserved + live_peak([buffer for buffer, _ in mine]), bound)
