@@ -1,1 +1,93 @@
-"""Lowtide."""
+"""Lowtide: ahead-of-time memory planning for tensor programs.
+
+    >>> plan = lowtide.plan(exported_program)
+    >>> plan.arena_bytes, plan.lower_bound_bytes, plan.is_optimal
+    >>> plan.offset_of("root/conv2d")
+    >>> lowtide.verify(plan, exported_program)
+
+Everything here is imported when it is first used, so that ``import lowtide`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lowtide import pack
+    from lowtide.api import plan, verify
+    from lowtide.errors import (
+        InfeasibleError,
+        InputError,
+        LowtideError,
+        ReplayError,
+        UnsupportedError,
+        VerificationError,
+    )
+    from lowtide.problem import Arena, Buffer, Free, Placement, Plan, Problem, RegionSpan
+    from lowtide.program import Call, Program, Region, Step, Storage, Value
+    from lowtide.verifier import Report, Violation
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Arena",
+    "Buffer",
+    "Call",
+    "Free",
+    "InfeasibleError",
+    "InputError",
+    "LowtideError",
+    "Placement",
+    "Plan",
+    "Problem",
+    "Program",
+    "Region",
+    "RegionSpan",
+    "ReplayError",
+    "Report",
+    "Step",
+    "Storage",
+    "UnsupportedError",
+    "Value",
+    "VerificationError",
+    "Violation",
+    "pack",
+    "plan",
+    "verify",
+]
+
+_HOME = {
+    **dict.fromkeys(("plan", "verify"), "lowtide.api"),
+    **dict.fromkeys(
+        (
+            "InfeasibleError",
+            "InputError",
+            "LowtideError",
+            "ReplayError",
+            "UnsupportedError",
+            "VerificationError",
+        ),
+        "lowtide.errors",
+    ),
+    **dict.fromkeys(
+        ("Arena", "Buffer", "Free", "Placement", "Plan", "Problem", "RegionSpan"), "lowtide.problem"
+    ),
+    **dict.fromkeys(("Call", "Program", "Region", "Step", "Storage", "Value"), "lowtide.program"),
+    **dict.fromkeys(("Report", "Violation"), "lowtide.verifier"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in ("pack", "replay", "frontends", "outputs"):
+        return importlib.import_module(f"lowtide.{name}")
+    if name in _HOME:
+        found = getattr(importlib.import_module(_HOME[name]), name)
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module 'lowtide' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -64,13 +64,11 @@ def coalesce(flow: FlowGraph, liveness: Liveness) -> Classes:
     if not pairs:
         return classes
     interferes = _interference(flow, liveness, {end for pair in pairs for end in pair})
-    fixed = {s for pair in pairs for s in pair if not storages[s].planned}
     for a, b in pairs:
         a, b = classes.find(a), classes.find(b)
-        if a == b or (interferes[a] >> b) & 1 or (a in fixed and b in fixed):
+        if a == b or (interferes[a] >> b) & 1:
             continue
         both = interferes[a] | interferes[b]
-        pinned = a in fixed or b in fixed
         low = classes.merge(a, b)
         high = b if low == a else a
         # What interferes with one member interferes with all: keep both directions on representatives.
@@ -80,23 +78,17 @@ def coalesce(flow: FlowGraph, liveness: Liveness) -> Classes:
             interferes[other] |= 1 << low
             interferes[low] |= 1 << other
         interferes[high] = both
-        if pinned:
-            fixed.add(low)
     return classes
 
 
 def _can_share(a: Storage, b: Storage) -> bool:
     """Whether two storages could be one buffer, leaving lifetimes aside.
 
-    Memory that the caller provides as an input or that holds constants is not ours to write into;
-    memory that it provides for an output or for state is.
+    Both must be planned: what the caller provides, or what has no bound, is in no arena, and a plan has no
+    way to say that a buffer of ours lies in it.
     """
-    for storage in (a, b):
-        if storage.size is None or storage.kind == "constant":
-            return False
-        if not storage.planned and storage.kind == "input":
-            return False
-    return a.size == b.size and a.arena == b.arena
+    planned = a.planned and b.planned and a.size is not None
+    return planned and a.size == b.size and a.arena == b.arena
 
 
 def _interference(flow: FlowGraph, liveness: Liveness, ends: set[int]) -> dict[int, int]:

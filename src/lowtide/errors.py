@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lowtide.verify import Violation
+    from lowtide.verifier import Violation
 
 
 class LowtideError(Exception):

@@ -134,17 +134,37 @@ class _Lowering:
                 self.step(activation, position, step)
 
     def step(self, activation: int, position: int, step: Step) -> None:
+        whole, some = self.written(activation, step)
         tick = self.emit(
             "step",
             activation,
             position,
             reads=self.storages(activation, step.reads),
-            writes=(*self.storages(activation, step.writes), *step.scratch),
-            partial=self.storages(activation, step.partial),
+            writes=whole,
+            partial=some,
         )
         for region in sorted({self.program.storages[s].region for s in step.scratch}):
             if region != self.activations[activation].region:
                 self.spans.append((region, tick, tick + 1))
+
+    def written(self, activation: int, step: Step) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Storages that a step writes from end to end, and those of which it may leave some bytes.
+
+        To write the whole of a value is to write the whole of the storage that it owns. Through a view, or
+        a parameter, it is so only if the value covers the storage and can be nowhere else.
+        """
+        whole = dict.fromkeys(step.scratch)
+        some = dict.fromkeys(self.storages(activation, step.partial))
+        for value in step.writes:
+            own = self.program.values[value].storage
+            found = self.bytes(Ref(activation, value))
+            if own is not None:
+                whole[own] = None
+            elif found.layout and len(found.storages) == 1:
+                whole.update(dict.fromkeys(found.storages))
+            else:
+                some.update(dict.fromkeys(found.storages))
+        return tuple(whole), tuple(s for s in some if s not in whole)
 
     # Calls. Each lays out its regions and leaves in `loose` the points from which the caller goes on.
 

@@ -81,7 +81,7 @@ def _check_capacity(arena: Arena, use: ArenaUse) -> None:
 
 
 def _bytes(count: int) -> str:
-    return f"{count} bytes ({format_size(count)})"
+    return f"{count} bytes" if count < 1024 else f"{count} bytes ({format_size(count)})"
 
 
 def _merge_histories(uses: list[ArenaUse], histories: list[tuple[Progress, ...]]) -> tuple[Progress, ...]:

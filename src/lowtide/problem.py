@@ -288,7 +288,7 @@ class Plan:
         Raises:
             VerificationError: the plan is wrong.
         """
-        from lowtide.verify import verify
+        from lowtide.verifier import verify
 
         return verify(self).reuse_pairs
 

@@ -13,11 +13,12 @@ from lowtide import _kernel
 from lowtide.errors import VerificationError
 from lowtide.ownership import check_ownership
 from lowtide.pack.kernel import to_kernel
+from lowtide.problem import Problem
+from lowtide.program import Program
 from lowtide.violation import Violation, describe_buffer
 
 if TYPE_CHECKING:
     from lowtide.problem import Arena, Plan
-    from lowtide.program import Program
 
 __all__ = ["Report", "Violation", "find_violations", "verify"]
 
@@ -37,20 +38,20 @@ class Report:
     followed: bool
 
 
-def verify(plan: Plan, program: Program | None = None) -> Report:
-    """Check a plan; with its program, also follow every byte through it.
+def verify(plan: Plan, against: Program | Problem | None = None) -> Report:
+    """Check a plan; with its program, also follow every byte through it; with its problem, compare that.
 
     Raises:
         VerificationError: the plan is wrong; ``violations`` has every fault with names, lifetimes and bytes.
     """
-    violations, reuse_pairs = find_violations(plan, program)
+    violations, reuse_pairs = find_violations(plan, against)
     if violations:
         raise VerificationError(violations)
-    return Report(len(plan.offsets), reuse_pairs, program is not None)
+    return Report(len(plan.offsets), reuse_pairs, isinstance(against, Program))
 
 
 def find_violations(
-    plan: Plan, program: Program | None = None, *, limit: int = 100
+    plan: Plan, against: Program | Problem | None = None, *, limit: int = 100
 ) -> tuple[list[Violation], int]:
     """Every fault of a plan, up to a limit, and the number of pairs of buffers that reuse bytes."""
     found: list[Violation] = []
@@ -60,8 +61,10 @@ def find_violations(
         found += faults
         reuse_pairs += pairs
     found += _check_objects(plan)
-    if program is not None and len(found) < limit:
-        found += check_ownership(program, plan, limit=limit - len(found))
+    if isinstance(against, Program) and len(found) < limit:
+        found += check_ownership(against, plan, limit=limit - len(found))
+    if isinstance(against, Problem):
+        found += _check_same_problem(plan, against)
     return found[:limit], reuse_pairs
 
 
@@ -81,6 +84,43 @@ def _check_arena(plan: Plan, arena: Arena, end: int, limit: int) -> tuple[list[V
         found.append(Violation(kind, _SENTENCES[kind].format(*names, arena=arena), labels))
     return found, result.reuse_pairs or 0
 
+
+def _check_same_problem(plan: Plan, problem: Problem) -> list[Violation]:
+    """Whether a plan answers the question: the same buffers, with the same needs."""
+    asked, answered = problem.index, plan.problem.index
+    found = [
+        Violation(
+            "unplaced", f"{problem.buffers[i].label} has no place in the plan", (problem.buffers[i].label,)
+        )
+        for id, i in asked.items()
+        if id not in answered
+    ]
+    for id, i in answered.items():
+        label = plan.problem.buffers[i].label
+        if id not in asked:
+            found.append(
+                Violation("unknown", f"the plan has a buffer {label!r} that nobody asked for", (label,))
+            )
+            continue
+        a, b = problem.buffers[asked[id]], plan.problem.buffers[i]
+        differs = [name for name in _NEEDS if getattr(a, name) != getattr(b, name)]
+        if differs:
+            was, has = getattr(a, differs[0]), getattr(b, differs[0])
+            found.append(
+                Violation("misfit", f"{label}: the plan has {differs[0]} {has}, not {was}", (label,))
+            )
+    if not found and _rules(problem) != _rules(plan.problem):
+        message = "the plan is of a problem with other reserved bytes or permissions: plan this one again"
+        found.append(Violation("misfit", message))
+    return found
+
+
+def _rules(problem: Problem) -> tuple[object, ...]:
+    reserved = {arena.id: arena.reserved for arena in problem.arenas if arena.reserved}
+    return reserved, set(map(frozenset, problem.may_coincide)), set(problem.placements)
+
+
+_NEEDS = ("size", "lifetime", "alignment", "arena", "offset")
 
 _SENTENCES = {
     "overlap": "{0} and {1} share bytes while both are alive",

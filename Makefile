@@ -1,0 +1,64 @@
+# make demo   plan real models, end to end
+# make test   every test but the slow ones
+# Each sets up what it needs in .venv; a second run finds it there.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(shell find src -name '*.py' -o -name '*.json' | sort)
+KERNEL := CMakeLists.txt pyproject.toml $(wildcard native/*.cpp native/*.hpp)
+# Only for what runs here: a plain "pip install torch" takes another build.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.PHONY: help demo test test-slow test-native lint format bench clean FORCE
+
+help:
+	@sed -n 's/^# //p' Makefile
+
+$(VENV)/.tools: constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) torch
+	$(PIP) "scikit-build-core>=0.11" "nanobind>=2.7" cmake ninja
+	@touch $@
+
+# Changes only when a Python file comes or goes: an editable install must then be made anew.
+$(VENV)/.sources: $(VENV)/.tools FORCE
+	@echo '$(SOURCES)' | cmp -s - $@ || echo '$(SOURCES)' > $@
+
+$(VENV)/.installed: $(VENV)/.tools $(VENV)/.sources $(KERNEL)
+	$(PIP) --no-build-isolation --editable ".[torch,dev]"
+	@touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.installed
+	$(BIN)/python -m pytest -m "not slow" -n auto
+
+test-slow: $(VENV)/.installed
+	$(BIN)/python -m pytest -m slow -n auto
+
+# The kernel's own tests, under AddressSanitizer and UndefinedBehaviorSanitizer.
+test-native: $(VENV)/.installed
+	$(BIN)/cmake -S . -B build/native -DLOWTIDE_TESTS=ON -DLOWTIDE_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
+	$(BIN)/cmake --build build/native --parallel
+	$(BIN)/ctest --test-dir build/native --output-on-failure
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $(wildcard native/*.cpp native/*.hpp native/tests/*.cpp)
+
+format: $(VENV)/.installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(wildcard native/*.cpp native/*.hpp native/tests/*.cpp)
+
+bench: $(VENV)/.installed
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+FORCE:

@@ -1,0 +1,180 @@
+"""plan and verify for whatever a user has: an export, a graph module, a problem, or a path."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from lowtide.errors import InputError
+from lowtide.pack.registry import Options
+from lowtide.planner import DEFAULT_TIMEOUT, plan_problem
+from lowtide.problem import Arena, Plan, Problem
+from lowtide.program import Program
+from lowtide.timeline import build_problem
+from lowtide.verifier import Report
+from lowtide.verifier import verify as verify_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from lowtide.frontends.torch_export import Imported
+    from lowtide.hierarchy import Hierarchy
+    from lowtide.problem import Progress
+
+
+@dataclass(frozen=True)
+class Request:
+    """What of a program is planned; problems (CSV, JSON) say all of this themselves.
+
+    Args:
+        alignment: bytes; offsets are multiples of it, and sizes are rounded up to one.
+        plan_inputs, plan_outputs, plan_state: whether these get a place in the arena, or stay where the
+            caller has them. What is input and output at once is planned only if both are.
+        reset_state: state starts afresh at every invocation, so that its bytes may be reused.
+        scratch: bytes that a delegate needs while it runs, by node name.
+        pins: read the ``offset`` column of a CSV as fixed offsets.
+        capacity: bytes that a plan may take: of the only arena, or by memory id.
+    """
+
+    alignment: int = 16
+    plan_inputs: bool = True
+    plan_outputs: bool = True
+    plan_state: bool = True
+    reset_state: bool = False
+    scratch: Mapping[str, int] = field(default_factory=dict)
+    pins: bool = False
+    capacity: int | Mapping[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Something to plan, and the program that it came from, if any."""
+
+    problem: Problem
+    program: Program | None = None
+    imported: Imported | None = None
+
+
+def plan(
+    source: Any,
+    *,
+    packer: str = "auto",
+    hierarchy: Hierarchy = "joint",
+    timeout: float | None = DEFAULT_TIMEOUT,
+    seed: int = 0,
+    threads: int = 0,
+    progress: Callable[[Progress, int], None] | None = None,
+    **request: Any,
+) -> Plan:
+    """Plan the memory of a program: a fixed offset for every buffer, in as small an arena as can be.
+
+    Args:
+        source: a ``torch.export.ExportedProgram``, an ``fx.GraphModule`` whose nodes carry fake tensors, a
+            Program, a Problem, a Plan (to plan its problem again), or the path of a file that holds one.
+        packer: name of the algorithm; ``lowtide.pack.names()`` lists them.
+        hierarchy: which memory regions may share: ``joint``, ``block``, ``stacked`` or ``sum``.
+        timeout: seconds that search may take; None for as long as it needs.
+        seed: of every random choice.
+        threads: workers; 0 for one a processor.
+        progress: called now and then with the best so far and the number of search nodes.
+        request: see ``Request``: alignment, plan_inputs, plan_outputs, plan_state, reset_state, scratch,
+            pins, capacity.
+
+    Raises:
+        InputError: the source, or an option, cannot be used.
+        UnsupportedError: the program holds something that cannot be planned; the message names it.
+        InfeasibleError: no plan fits the capacity, or none was found.
+    """
+    loaded = load(source, _request(request))
+    options = Options(timeout=timeout, seed=seed, threads=threads, progress=progress)
+    return plan_problem(loaded.problem, packer=packer, hierarchy=hierarchy, options=options)
+
+
+def verify(plan: Plan, source: Any = None, **request: Any) -> Report:
+    """Check a plan. With what it was made from, also follow every byte through the program.
+
+    Args:
+        plan: the plan.
+        source: as for ``plan``; None to check lifetimes against offsets only.
+        request: the options that the plan was made with, as for ``plan``.
+
+    Raises:
+        VerificationError: the plan is wrong, or is of something else.
+    """
+    if source is None:
+        return verify_plan(plan)
+    loaded = load(source, _request(request))
+    return verify_plan(plan, loaded.program if loaded.program is not None else loaded.problem)
+
+
+def load(source: Any, request: Request | None = None) -> Loaded:
+    """Bring whatever a user has to a Problem.
+
+    Raises:
+        InputError: it is nothing that Lowtide reads.
+    """
+    request = request or Request()
+    if isinstance(source, (str, os.PathLike)):
+        from lowtide.frontends import load as load_file
+
+        source = load_file(source, pins=request.pins)
+    loaded = _loaded(source, request)
+    return replace(loaded, problem=_with_capacity(loaded.problem, request.capacity))
+
+
+def _loaded(source: Any, request: Request) -> Loaded:
+    if isinstance(source, Problem):
+        return Loaded(source)
+    if isinstance(source, Plan):
+        return Loaded(source.problem)
+    if isinstance(source, Program):
+        return Loaded(build_problem(source), source)
+    if "torch" in sys.modules:
+        from torch import fx
+        from torch.export import ExportedProgram
+
+        from lowtide.frontends import torch_export
+
+        if isinstance(source, torch_export.Imported):
+            return Loaded(build_problem(source.program), source.program, source)
+        if isinstance(source, (ExportedProgram, fx.GraphModule)):
+            options = torch_export.Options(
+                alignment=request.alignment,
+                plan_inputs=request.plan_inputs,
+                plan_outputs=request.plan_outputs,
+                plan_state=request.plan_state,
+                reset_state=request.reset_state,
+                scratch=dict(request.scratch),
+            )
+            imported = torch_export.import_program(source, options)
+            return Loaded(build_problem(imported.program), imported.program, imported)
+    raise InputError(
+        f"a {type(source).__name__} cannot be planned: pass an ExportedProgram, an fx.GraphModule, "
+        "a Problem, or the path of a .pt2, .csv or .json file"
+    )
+
+
+def _request(given: dict[str, Any]) -> Request:
+    unknown = sorted(given.keys() - Request.__dataclass_fields__.keys())
+    if unknown:
+        known = ", ".join(Request.__dataclass_fields__)
+        raise TypeError(f"unexpected option {unknown[0]!r}: known are {known}")
+    return Request(**given)
+
+
+def _with_capacity(problem: Problem, capacity: int | Mapping[int, int] | None) -> Problem:
+    if capacity is None:
+        return problem
+    if isinstance(capacity, int):
+        if len(problem.arenas) > 1:
+            ids = [arena.id for arena in problem.arenas]
+            raise InputError(
+                f"there are several arenas, {ids}: say which has the capacity, such as {ids[0]}=64KiB"
+            )
+        capacity = {problem.arenas[0].id if problem.arenas else 1: capacity}
+    known = {arena.id: arena for arena in problem.arenas}
+    for id, amount in capacity.items():
+        known[id] = replace(known.get(id, Arena(id)), capacity=amount)
+    return replace(problem, arenas=tuple(known.values()))

@@ -1,0 +1,99 @@
+"""The program that runs: commands by name, and what becomes of errors.
+
+Exit status: 0 done; 1 the answer is no (a wrong plan, an arena over its capacity); 2 the input cannot be
+used; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import Annotated, NoReturn
+
+import typer
+
+from lowtide import __version__
+from lowtide.cli import compare, plan, replay, verify
+from lowtide.errors import InfeasibleError, LowtideError, ReplayError, VerificationError
+
+app = typer.Typer(
+    name="lowtide",
+    help="Plan the memory of tensor programs ahead of time.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode="rich",
+)
+
+app.command()(plan.plan)
+app.command()(verify.verify)
+app.command()(replay.replay)
+app.command()(compare.compare)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lowtide {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    traceback: Annotated[
+        bool, typer.Option("--traceback", help="Show where in Lowtide an error comes from.")
+    ] = False,
+) -> None:
+    """Plan the memory of tensor programs ahead of time.
+
+    FILE is a [bold].pt2[/] that torch.export saved, a problem or a plan in JSON, or a list of buffers in CSV;
+    which one is told by its content.
+    """
+    del version
+    _State.traceback = traceback
+
+
+class _State:
+    """What the options before the command said."""
+
+    traceback = False
+
+
+def main() -> NoReturn:
+    """Run the command line and exit."""
+    warnings.filterwarnings("ignore")  # PyTorch's own deprecations are not for whoever plans a file
+    try:
+        app()
+        sys.exit(0)
+    except (VerificationError, ReplayError, InfeasibleError) as error:
+        _fail(error, 1)
+    except LowtideError as error:
+        _fail(error, 2)
+    except KeyboardInterrupt:
+        typer.echo("lowtide: interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has had enough; say nothing more on a closed pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except MemoryError:
+        typer.echo("lowtide: error: out of memory", err=True)
+        sys.exit(2)
+
+
+def _fail(error: LowtideError, status: int) -> NoReturn:
+    if _State.traceback:
+        import traceback
+
+        traceback.print_exception(error)
+    if isinstance(error, VerificationError):
+        for violation in error.violations:
+            typer.echo(f"  {violation}", err=True)
+        count = len(error.violations)
+        typer.echo(f"lowtide: the plan is wrong: {count} fault{'s' if count > 1 else ''}", err=True)
+    else:
+        typer.echo(f"lowtide: error: {error}", err=True)
+    sys.exit(status)

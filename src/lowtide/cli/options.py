@@ -1,0 +1,106 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lowtide.api import Request
+from lowtide.errors import InputError
+from lowtide.units import parse_size
+
+File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE", show_default=False, help="A .pt2, .json or .csv file; see lowtide --help."
+    ),
+]
+PlanFile = Annotated[
+    str,
+    typer.Argument(metavar="PLAN.json", show_default=False, help="A plan that lowtide plan --json wrote."),
+]
+Packer = Annotated[str, typer.Option("--packer", metavar="NAME", help="Packing algorithm.")]
+Hierarchy = Annotated[
+    str,
+    typer.Option("--hierarchy", metavar="POLICY", help="What regions share: joint, block, stacked or sum."),
+]
+Alignment = Annotated[
+    str,
+    typer.Option(
+        "--alignment",
+        metavar="BYTES",
+        help="Of every offset and size, for programs; a CSV or JSON says its own.",
+    ),
+]
+Timeout = Annotated[
+    float,
+    typer.Option("--timeout", metavar="SECONDS", min=0.0, help="Time that search may take; 0: no limit."),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Of every random choice.")]
+Threads = Annotated[int, typer.Option("--threads", min=0, help="Workers; 0: one a processor.")]
+NoPlanInputs = Annotated[
+    bool, typer.Option("--no-plan-inputs", help="Inputs stay in memory that the caller provides.")
+]
+NoPlanOutputs = Annotated[
+    bool, typer.Option("--no-plan-outputs", help="Outputs go to memory that the caller provides.")
+]
+NoPlanState = Annotated[
+    bool, typer.Option("--no-plan-state", help="Mutable buffers stay in memory that the caller provides.")
+]
+ResetState = Annotated[
+    bool, typer.Option("--reset-state", help="State starts afresh at every run: its bytes may be reused.")
+]
+Pins = Annotated[bool, typer.Option("--pins", help="Read a CSV's offset column as fixed offsets.")]
+Capacity = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--capacity",
+        metavar="SIZE",
+        show_default=False,
+        help="Largest arena, such as 256KiB, or 2=64KiB for arena 2.",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+
+
+def request(
+    alignment: str = "16",
+    no_plan_inputs: bool = False,
+    no_plan_outputs: bool = False,
+    no_plan_state: bool = False,
+    reset_state: bool = False,
+    pins: bool = False,
+    capacity: list[str] | None = None,
+) -> Request:
+    """What the options ask of a program."""
+    return Request(
+        alignment=parse_size(alignment),
+        plan_inputs=not no_plan_inputs,
+        plan_outputs=not no_plan_outputs,
+        plan_state=not no_plan_state,
+        reset_state=reset_state,
+        pins=pins,
+        capacity=parse_capacity(capacity),
+    )
+
+
+def parse_capacity(texts: list[str] | None) -> int | dict[int, int] | None:
+    """``["256KiB"]`` for the only arena, or ``["1=256KiB", "2=64KiB"]`` by memory id.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if not texts:
+        return None
+    if len(texts) == 1 and "=" not in texts[0]:
+        return parse_size(texts[0])
+    found: dict[int, int] = {}
+    for text in texts:
+        id, equals, size = text.partition("=")
+        if not equals or not id.strip().isdecimal() or len(id) > 18:
+            raise InputError(f"capacity {text!r}: write ARENA=SIZE, such as 2=64KiB, once an arena")
+        if int(id) in found:
+            raise InputError(f"capacity {text!r}: arena {int(id)} has one already")
+        found[int(id)] = parse_size(size)
+    return found

@@ -1,0 +1,91 @@
+"""lowtide plan: the main job."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lowtide.cli import options as o
+from lowtide.planner import DEFAULT_TIMEOUT
+
+JsonOut = Annotated[
+    str | None,
+    typer.Option("--json", metavar="OUT|-", show_default=False, help="Write the plan as JSON; - for stdout."),
+]
+CsvOut = Annotated[
+    str | None,
+    typer.Option(
+        "--csv", metavar="OUT|-", show_default=False, help="Write buffers and offsets as CSV; - for stdout."
+    ),
+]
+
+
+def plan(
+    file: o.File,
+    hierarchy: o.Hierarchy = "joint",
+    packer: o.Packer = "auto",
+    alignment: o.Alignment = "16",
+    timeout: o.Timeout = DEFAULT_TIMEOUT,
+    capacity: o.Capacity = None,
+    no_plan_inputs: o.NoPlanInputs = False,
+    no_plan_outputs: o.NoPlanOutputs = False,
+    no_plan_state: o.NoPlanState = False,
+    reset_state: o.ResetState = False,
+    pins: o.Pins = False,
+    seed: o.Seed = 0,
+    threads: o.Threads = 0,
+    json: JsonOut = None,
+    csv: CsvOut = None,
+    quiet: o.Quiet = False,
+) -> None:
+    """Give every buffer of FILE an offset, check the plan, and say how small the arena is.
+
+    [bold]Examples[/]
+
+      lowtide plan model.pt2
+
+      lowtide plan model.pt2 --no-plan-inputs --json plan.json
+
+      lowtide plan buffers.csv --capacity 1MiB --csv offsets.csv
+    """
+    from typing import cast
+
+    from lowtide.api import load
+    from lowtide.cli.screen import searching, show_plan
+    from lowtide.files import write_atomically
+    from lowtide.hierarchy import Hierarchy
+    from lowtide.pack.registry import Options
+    from lowtide.planner import plan_problem
+    from lowtide.verifier import verify
+
+    request = o.request(
+        alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins, capacity
+    )
+    loaded = load(file, request)
+    with searching(quiet) as progress:
+        found = plan_problem(
+            loaded.problem,
+            packer=packer,
+            hierarchy=cast(Hierarchy, hierarchy),
+            options=Options(timeout=timeout or None, seed=seed, threads=threads, progress=progress),
+        )
+    report = verify(found, loaded.program)  # nothing leaves before it has been checked
+    written: list[tuple[str, str]] = []
+    if json is not None:
+        from lowtide.outputs.json import plan_to_json
+
+        written.append((json, plan_to_json(found)))
+    if csv is not None:
+        from lowtide.outputs.csv import plan_to_csv
+
+        written.append((csv, plan_to_csv(found)))
+    to_stdout = False
+    for path, text in written:
+        if path == "-":
+            typer.echo(text, nl=not text.endswith("\n"))
+            to_stdout = True
+        else:
+            write_atomically(path, text)
+    if not quiet and not to_stdout:
+        show_plan(found, file, report.reuse_pairs)

@@ -1,0 +1,69 @@
+"""lowtide replay: run a program in its planned arena."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lowtide.cli import options as o
+from lowtide.errors import InputError
+
+OptionalPlan = Annotated[
+    str | None,
+    typer.Option(
+        "--plan", metavar="PLAN.json", show_default=False, help="The plan to run in; made if not given."
+    ),
+]
+Times = Annotated[int, typer.Option("--times", min=1, help="Runs in a row in the same arena.")]
+
+
+def replay(
+    file: o.File,
+    plan_file: OptionalPlan = None,
+    times: Times = 2,
+    alignment: o.Alignment = "16",
+    no_plan_inputs: o.NoPlanInputs = False,
+    no_plan_outputs: o.NoPlanOutputs = False,
+    no_plan_state: o.NoPlanState = False,
+    reset_state: o.ResetState = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Run FILE.pt2 on its example inputs with every tensor at its planned offset; compare every bit.
+
+    Dead bytes are poisoned, and the reference is the same program with separate storage. Exits 1 at the first
+    step that reads a wrong byte.
+
+    [bold]Examples[/]
+
+      lowtide replay model.pt2
+
+      lowtide replay model.pt2 --plan plan.json --times 3
+    """
+    from lowtide.api import load
+    from lowtide.cli.screen import counting
+    from lowtide.planner import plan_problem
+
+    loaded = load(file, o.request(alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state))
+    if loaded.imported is None:
+        raise InputError(f"{file} holds no program to run: replay takes a .pt2 that torch.export saved")
+    if plan_file is not None:
+        from lowtide.frontends.json import read_plan
+
+        plan = read_plan(plan_file)
+    else:
+        plan = plan_problem(loaded.problem)
+    from lowtide.replay import replay as run
+
+    with counting("replaying", quiet) as progress:
+        report = run(loaded.imported, plan, times=times, progress=progress)
+    if quiet:
+        return
+    typer.echo(
+        f"{file}: {report.runs} runs in an arena of {plan.arena_bytes:,} bytes, {report.points:,} points, "
+        f"{report.outputs} outputs: every bit as with separate storage"
+    )
+    for difference in report.eager_differences:
+        typer.echo(f"  {difference}")
+    if not report.eager_differences:
+        typer.echo("  and as eager PyTorch computes it")

@@ -1,0 +1,43 @@
+"""lowtide verify: is a plan right?"""
+
+from __future__ import annotations
+
+import typer
+
+from lowtide.cli import options as o
+
+
+def verify(
+    file: o.File,
+    plan_file: o.PlanFile,
+    alignment: o.Alignment = "16",
+    no_plan_inputs: o.NoPlanInputs = False,
+    no_plan_outputs: o.NoPlanOutputs = False,
+    no_plan_state: o.NoPlanState = False,
+    reset_state: o.ResetState = False,
+    pins: o.Pins = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Check PLAN.json against FILE: every byte is followed through the program, on every path.
+
+    Give the options that the plan was made with. Exits 0 if the plan is right, 1 if it is not.
+
+    [bold]Example[/]
+
+      lowtide verify model.pt2 plan.json
+    """
+    from lowtide.api import load
+    from lowtide.frontends.json import read_plan
+    from lowtide.verifier import verify as check
+
+    plan = read_plan(plan_file)
+    loaded = load(
+        file, o.request(alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins)
+    )
+    report = check(plan, loaded.program if loaded.program is not None else loaded.problem)
+    if not quiet:
+        how = "every byte followed through the program" if report.followed else "lifetimes against offsets"
+        typer.echo(
+            f"{plan_file}: right ({how}): {report.buffers:,} buffers, "
+            f"{report.reuse_pairs:,} pairs reuse each other's bytes"
+        )
