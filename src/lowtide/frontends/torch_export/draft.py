@@ -136,7 +136,7 @@ def fake_of(draft: RegionDraft, node: fx.Node) -> Any:
         return None
     raise InputError(
         f"node {draft.name}/{node.name} ({node.target}) carries no fake tensor in meta['val']: "
-        "export the program with torch.export.export, or run torch.fx.passes.fake_tensor_prop.FakeTensorProp over it first"
+        "export the program with torch.export.export, or run FakeTensorProp over the graph first"
     )
 
 

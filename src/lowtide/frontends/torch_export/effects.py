@@ -7,7 +7,7 @@ its own *and* may alias.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -73,10 +73,15 @@ def positions_in(argument: Any, at: Mapping[fx.Node, Position]) -> list[int]:
 
 
 class EffectFinder:
-    """Finds what nodes do; remembers what runs on fake tensors showed."""
+    """Finds what nodes do; remembers what runs on fake tensors showed.
 
-    def __init__(self) -> None:
+    Args:
+        traced: whether the fake results are those of the trace, memory included; see ``is_traced``.
+    """
+
+    def __init__(self, traced: bool) -> None:
         self._prober = Prober()
+        self._traced = traced
 
     def of_operator(
         self, node: fx.Node, fake: Any, fakes: Mapping[fx.Node, Any], at: Mapping[fx.Node, Position]
@@ -145,8 +150,8 @@ class EffectFinder:
         seen = self._prober.observe(node, function, fakes)
         if seen is None or len(seen.aliases) != len(leaves):
             raise UnsupportedError(
-                f"node {node.name!r}: what {node.target!r} aliases and writes cannot be told, for it does not "
-                "run on fake tensors: export the program with torch.export.export, so that operators have schemas"
+                f"node {node.name!r}: {node.target!r} does not run on fake tensors, so what it aliases and "
+                "writes is not known: export the program with torch.export.export"
             )
         aliases = [_of_observation(seen, i, arguments) for i in range(len(leaves))]
         written = _unique(arguments[i] for i in sorted(seen.written))
@@ -164,6 +169,8 @@ class EffectFinder:
         """Where each tensor of the result lies; the schema's answer, or the probe's if that is open."""
         operator = node.target
         returns = operator._schema.returns
+        if not returns:
+            return [Leaf()] * len(pytree.tree_leaves(fake))
         results = [fake] if len(returns) == 1 else list(fake or ())
         found: list[Leaf] = []
         probed: Observation | None = None
@@ -175,6 +182,9 @@ class EffectFinder:
                 letters = (info.before_set | info.after_set) or {"*"}
                 candidates = list(_unique(p for letter in sorted(letters) for p in by_set.get(letter, ())))
             sure = not _may_decide_at_run(operator) or (info is not None and info.is_write)
+            if not sure and self._traced and torch.Tag.maybe_aliasing_or_mutating not in operator.tags:
+                # The trace has run it: only ``dropout`` and its like are traced as what they are not.
+                sure = info is None and not _shares_memory(result, node, fakes)
             if sure or not any(map(_is_tensor, pytree.tree_leaves(result))):
                 found += [Leaf(owns=len(candidates) != 1, aliases=tuple(candidates))] * count
                 continue
@@ -187,6 +197,45 @@ class EffectFinder:
             first = len(found)
             found += [_of_observation(probed, first + i, arguments) for i in range(count)]
         return found
+
+
+def is_traced(modules: Iterable[fx.GraphModule]) -> bool:
+    """Whether fake results share memory as the real ones do.
+
+    A trace in this process leaves them so; they are not after a file was read. Every operator that is
+    a view for sure is a witness; without any witness the answer is no.
+    """
+    witnesses = 0
+    for module in modules:
+        for node in module.graph.nodes:
+            if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+                continue
+            returns = node.target._schema.returns
+            if (
+                len(returns) == 1
+                and returns[0].alias_info is not None
+                and not _may_decide_at_run(node.target)
+            ):
+                fakes = {n: n.meta.get("val") for n in node.all_input_nodes}
+                if not _shares_memory(node.meta.get("val"), node, fakes):
+                    return False
+                witnesses += 1
+    return witnesses > 0
+
+
+def _shares_memory(result: Any, node: fx.Node, fakes: Mapping[fx.Node, Any]) -> bool:
+    """Whether any tensor of a fake result shares memory with one of the node's fake arguments."""
+    passed = [leaf for n in node.all_input_nodes for leaf in pytree.tree_leaves(fakes[n])]
+    mine, theirs = _memories([result]), _memories(passed)
+    return not mine.isdisjoint(theirs)
+
+
+def _memories(fakes: Any) -> set[int]:
+    return {
+        t.untyped_storage()._cdata
+        for t in pytree.tree_leaves(fakes)
+        if _is_tensor(t) and t.layout == torch.strided
+    }
 
 
 def _of_observation(seen: Observation, leaf: int, arguments: list[int]) -> Leaf:

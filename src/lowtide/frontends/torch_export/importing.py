@@ -15,6 +15,7 @@ from torch.export.graph_signature import OutputKind as TorchOutputKind
 from lowtide.errors import InputError, UnsupportedError
 from lowtide.frontends.torch_export.bindings import Imported, Input, InputKind, Options
 from lowtide.frontends.torch_export.draft import RegionDraft, position_of
+from lowtide.frontends.torch_export.effects import is_traced
 from lowtide.frontends.torch_export.loading import load
 from lowtide.frontends.torch_export.memory import Memory
 from lowtide.frontends.torch_export.sizes import Bounds
@@ -74,7 +75,8 @@ class _Importer:
         constraints = exported.range_constraints if exported is not None else {}
         bounds = Bounds({str(symbol): values for symbol, values in constraints.items()})
         self.memory = Memory(options.alignment, bounds)
-        self.walker = Walker(self.memory, options, self.place_input)
+        graphs = [m for m in module.modules() if isinstance(m, fx.GraphModule)]
+        self.walker = Walker(self.memory, options, self.place_input, is_traced(graphs))
         self.inputs: list[Input] = []
         self.shared: dict[int, int] = {}
         self.overlapping: set[int] = set()

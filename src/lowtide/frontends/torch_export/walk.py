@@ -44,10 +44,15 @@ class Walker:
         memory: gets the storages and values.
         options: scratch sizes.
         place_input: makes the value of a root placeholder; given the region, the node and its fake result.
+        traced: whether the fake results share memory as the real ones do.
     """
 
     def __init__(
-        self, memory: Memory, options: Options, place_input: Callable[[RegionDraft, fx.Node, Any], int | None]
+        self,
+        memory: Memory,
+        options: Options,
+        place_input: Callable[[RegionDraft, fx.Node, Any], int | None],
+        traced: bool,
     ) -> None:
         self.memory = memory
         self.regions: list[RegionDraft] = []
@@ -55,7 +60,7 @@ class Walker:
         self.written: set[int] = set()
         self._options = options
         self._place_input = place_input
-        self._finder = EffectFinder()
+        self._finder = EffectFinder(traced)
         self._known: dict[int, int] = {}
         self._constants: dict[int, int] = {}
 
