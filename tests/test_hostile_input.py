@@ -78,6 +78,7 @@ CSV: dict[str, tuple[bytes, str]] = {
     "inverted gap": (b"id,lower,upper,size,gaps\na,0,9,4,5-3\n", "empty or inverted"),
     "gap outside the lifetime": (b"id,lower,upper,size,gaps\na,0,9,4,8-12\n", "not within"),
     "nothing but gap": (b"id,lower,upper,size,gaps\na,0,9,4,0-4 4-9\n", "never alive"),
+    "id of a page": (HEADER + (b"a" * 9000 + b",0,1,-4\n"), "whole number from 0 to 2^63 - 1"),
     "control characters in an id": (HEADER + b'"a\x1b[2J\nb",0,1,x\n', "'a\\x1b[2J\\nb'"),
     "a page of HTML": (b"<!DOCTYPE html>\n<html><body>404</body></html>\n", "unknown column"),
 }

@@ -14,20 +14,19 @@ request. A ``hint`` is advice to another solver; it is accepted and ignored. A g
 from __future__ import annotations
 
 import csv
-import gc
 import io
 import re
-from contextlib import contextmanager
 from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
-from lowtide.errors import InputError, LowtideError, UnsupportedError
+from lowtide.errors import InputError, UnsupportedError
 from lowtide.files import read_text, show_path
+from lowtide.frontends.reading import reading
 from lowtide.problem import DEFAULT_ARENA, LIMIT, ROOT, Buffer, Problem
 
 if TYPE_CHECKING:
     from _csv import Reader
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from lowtide.files import StrPath
     from lowtide.problem import Lifetime
@@ -68,11 +67,8 @@ def read_csv(path: StrPath, *, pins: bool = False) -> Problem:
 
 def problem_from_csv(text: str, name: str = "<csv>", *, pins: bool = False) -> Problem:
     """The problem in CSV text; ``name`` stands for it in messages. Otherwise as :func:`read_csv`."""
-    try:
-        with _paused_collector():
-            return _Table(text).problem(pins)
-    except LowtideError as error:
-        raise type(error)(f"{name}: {error}") from None
+    with reading(name):
+        return _Table(text).problem(pins)
 
 
 class _Table:
@@ -225,19 +221,6 @@ class _Table:
         reader = _reader(self._text)
         lines = (reader.line_num for record in reader if record)
         return next(islice(lines, i + 1, None))
-
-
-@contextmanager
-def _paused_collector() -> Iterator[None]:
-    """Keep the garbage collector from walking millions of fresh, acyclic values: a third of the time."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def _read_rows(text: str) -> list[list[str]]:

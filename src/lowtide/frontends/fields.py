@@ -77,9 +77,10 @@ class Fields:
         return None if value is None else as_integer(value, self.path(key))
 
     def string(self, key: str, default: str | None = None) -> str:
-        return as_string(
-            self.required(key) if default is None else self._values.get(key, default), self.path(key)
-        )
+        value = self.required(key) if default is None else self._values.get(key, default)
+        if type(value) is str and value.isascii():
+            return value
+        return as_string(value, self.path(key))
 
     def optional_string(self, key: str) -> str | None:
         value = self._values.get(key)
@@ -100,8 +101,9 @@ class Fields:
 
     def items(self, key: str, *, optional: bool = True) -> list[tuple[Any, str]]:
         """The entries of a list, each with the way to it; an absent optional list is empty."""
-        value = self._values.get(key, []) if optional else self.required(key)
-        return as_items(value, self.path(key))
+        if optional and key not in self._values:
+            return []
+        return as_items(self.required(key), self.path(key))
 
 
 def as_items(value: object, where: str) -> list[tuple[Any, str]]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lowtide.errors import InputError, LowtideError
+from lowtide.errors import InputError
 from lowtide.files import read_text, show_path
 from lowtide.frontends.fields import Fields, as_integer, as_items, as_pair, as_string, parse, refuse
+from lowtide.frontends.reading import reading
 from lowtide.outputs.json import PLAN_FORMAT, PROBLEM_FORMAT, VERSION
 from lowtide.problem import (
     DEFAULT_ARENA,
@@ -29,13 +30,10 @@ from lowtide.problem import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import Any
 
     from lowtide.files import StrPath
     from lowtide.problem import Lifetime
-
-    T = TypeVar("T")
 
 _RULES = {"format", "version", "arenas", "may_coincide", "placements", "regions", "frees", "buffers"}
 _PROBLEM = frozenset(_RULES)
@@ -60,7 +58,8 @@ def problem_from_json(text: str, name: str = "<json>") -> Problem:
     Raises:
         InputError: it is not a problem of a known version; the message says where and what to do.
     """
-    return _named(name, lambda: _problem(_document(parse(text), PROBLEM_FORMAT)))
+    with reading(name):
+        return _problem(_document(parse(text), PROBLEM_FORMAT))
 
 
 def plan_from_json(text: str, name: str = "<json>") -> Plan:
@@ -72,12 +71,14 @@ def plan_from_json(text: str, name: str = "<json>") -> Plan:
     Raises:
         InputError: it is not a plan of a known version; the message says where and what to do.
     """
-    return _named(name, lambda: _plan(_document(parse(text), PLAN_FORMAT)))
+    with reading(name):
+        return _plan(_document(parse(text), PLAN_FORMAT))
 
 
 def from_json(text: str, name: str = "<json>") -> Problem | Plan:
     """The problem or plan in JSON text, whichever its ``format`` field says. Raises as the others do."""
-    return _named(name, lambda: _either(parse(text)))
+    with reading(name):
+        return _either(parse(text))
 
 
 def read_json(path: StrPath) -> Problem | Plan:
@@ -88,13 +89,6 @@ def read_json(path: StrPath) -> Problem | Plan:
 def read_plan(path: StrPath) -> Plan:
     """The plan in a JSON file. Raises InputError as :func:`plan_from_json` does."""
     return plan_from_json(read_text(path), show_path(path))
-
-
-def _named(name: str, read: Callable[[], T]) -> T:
-    try:
-        return read()
-    except LowtideError as error:
-        raise type(error)(f"{name}: {error}") from None
 
 
 def _either(value: object) -> Problem | Plan:
