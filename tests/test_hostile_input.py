@@ -244,7 +244,7 @@ def one_line(caught: pytest.ExceptionInfo[LowtideError], name: str) -> str:
     message = str(caught.value)
     assert message.isprintable(), "control characters or line ends"
     assert message.startswith(f"{name}: ")
-    assert len(message) < len(name) + 300
+    assert len(message) < len(name) + 320
     return message
 
 
