@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 
 from lowtide.errors import InputError, UnsupportedError
+from lowtide.files import read_text
 from lowtide.frontends.csv import problem_from_csv, read_csv
 from lowtide.outputs.csv import plan_to_csv, problem_to_csv
 from lowtide.problem import Arena, ArenaUse, Buffer, Placement, Plan, Problem
 from strategies import plans, problems
 
-if TYPE_CHECKING:
-    from pathlib import Path
+BENCHMARKS = sorted((Path(__file__).parents[1] / "benchmarks" / "data").glob("*/*.csv"))
 
 
 def test_the_simplest_dialect() -> None:
@@ -151,6 +151,14 @@ def test_a_round_trip_keeps_all_that_csv_carries(problem: Problem) -> None:
 def test_the_offsets_of_a_plan_come_back_as_pins(plan: Plan) -> None:
     back = problem_from_csv(plan_to_csv(plan), pins=True)
     assert tuple(buffer.offset for buffer in back.buffers) == plan.offsets
+
+
+@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_benchmark_is_written_as_it_was(path: Path) -> None:
+    text = read_text(path)
+    problem = problem_from_csv(text)
+    assert len(problem.buffers) == text.count("\n") - 1
+    assert problem_to_csv(problem) == text
 
 
 def test_a_file_is_named_in_messages(tmp_path: Path) -> None:

@@ -45,10 +45,8 @@ _PROGRESS = frozenset({"seconds", "arena_bytes", "lower_bound_bytes"})
 _PLACEMENT = frozenset({"inner", "outer", "distance"})
 _REGION = frozenset({"name", "kind", "span", "parent"})
 _FREE = frozenset({"buffer", "region", "after"})
-_BUFFER = (
-    frozenset({"id", "name", "size", "alignment", "offset", "arena", "lifetime"})
-    | frozenset({"kind", "region", "dtype", "shape", "operator", "source", "members"})
-)  # fmt: skip
+_DESCRIPTION = {"name", "kind", "region", "dtype", "shape", "operator", "source", "members"}
+_BUFFER = frozenset({"id", "size", "alignment", "offset", "arena", "lifetime", *_DESCRIPTION})
 _PLACED = _BUFFER | {"pin", "object_id"}
 
 
