@@ -175,6 +175,7 @@ class _Tree:
                     size=size[child],
                     lifetime=merge_intervals(self.regions[child].span),
                     alignment=need[child],
+                    arena=self.problem.arenas[0].id,
                 )
                 for child in children[name]
                 if size[child]

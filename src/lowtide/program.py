@@ -6,7 +6,7 @@ another value, or is a region's parameter, bound anew by every call. A *storage*
 with an identity; planning gives storages their places.
 
 Everything refers to everything else by position: ``program.values[v]``, ``program.storages[s]``,
-``program.regions[r]``. Front ends make Programs (a Builder helps), nothing downstream changes them.
+``program.regions[r]``. Front ends make Programs; nothing downstream changes them.
 """
 
 from __future__ import annotations
