@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 
 from lowtide.errors import InputError, UnsupportedError
 from lowtide.frontends.torch_export.bindings import Position, RegionBinding
+from lowtide.frontends.torch_export.effects import schema_holder
 from lowtide.program import Region, Step
 
 
@@ -141,7 +142,8 @@ def fake_of(draft: RegionDraft, node: fx.Node) -> Any:
 
 
 def _returns_nothing(target: Any) -> bool:
-    return isinstance(target, torch._ops.OpOverload) and not target._schema.returns
+    operator = schema_holder(target)
+    return operator is not None and not operator._schema.returns
 
 
 def is_lowered(module: Any) -> bool:

@@ -91,8 +91,8 @@ class EffectFinder:
         Raises:
             UnsupportedError: it changes where a tensor's memory is.
         """
-        operator = node.target
-        _refuse_resizing(node)
+        operator = schema_holder(node.target)
+        _refuse_resizing(node, operator)
         inplace_view = torch.Tag.inplace_view in operator.tags
         hidden = _hidden_writes(operator, node)
         reads: list[int] = []
@@ -145,8 +145,8 @@ class EffectFinder:
         """
         arguments = positions_in((node.args, node.kwargs), at)
         leaves = pytree.tree_leaves(fake)
-        if not arguments:
-            return Effect(tuple(Leaf() for _ in leaves), effects=not any(map(_is_tensor, leaves)))
+        if not arguments:  # arithmetic on sizes has no effects; what returns nothing is called for them
+            return Effect(tuple(Leaf() for _ in leaves), effects=all(leaf is None for leaf in leaves))
         seen = self._prober.observe(node, function, fakes)
         if seen is None or len(seen.aliases) != len(leaves):
             raise UnsupportedError(
@@ -167,7 +167,7 @@ class EffectFinder:
         by_set: Mapping[str, list[int]],
     ) -> list[Leaf]:
         """Where each tensor of the result lies; the schema's answer, or the probe's if that is open."""
-        operator = node.target
+        operator = schema_holder(node.target)
         returns = operator._schema.returns
         if not returns:
             return [Leaf()] * len(pytree.tree_leaves(fake))
@@ -197,6 +197,19 @@ class EffectFinder:
             first = len(found)
             found += [_of_observation(probed, first + i, arguments) for i in range(count)]
         return found
+
+
+def schema_holder(target: Any) -> Any:
+    """The operator with a schema behind a node's target, also behind ExecuTorch's edge dialect; else None."""
+    if isinstance(target, torch._ops.OpOverload):
+        return target
+    inner = getattr(target, "_op", None)
+    return inner if isinstance(inner, torch._ops.OpOverload) else None
+
+
+def has_memory(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is plain memory: not sparse, and not a stand-in inside ``vmap``."""
+    return tensor.layout == torch.strided and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
 
 
 def is_traced(modules: Iterable[fx.GraphModule]) -> bool:
@@ -243,8 +256,8 @@ def _of_observation(seen: Observation, leaf: int, arguments: list[int]) -> Leaf:
     return Leaf(owns=not aliases, aliases=(arguments[aliases[0]],) if aliases else ())
 
 
-def _refuse_resizing(node: fx.Node) -> None:
-    name = node.target._schema.name
+def _refuse_resizing(node: fx.Node, operator: torch._ops.OpOverload) -> None:
+    name = operator._schema.name
     if name in ("aten::resize_", "aten::resize_as_", "aten::set_"):
         raise UnsupportedError(
             f"node {node.name!r}: {name} moves or grows a tensor's memory, which no plan can follow: "

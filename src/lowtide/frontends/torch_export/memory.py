@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import torch
 
 from lowtide.errors import UnsupportedError
+from lowtide.frontends.torch_export.effects import Leaf
 from lowtide.frontends.torch_export.sizes import Bounds, Extent, dtype_of, extent_bytes, layout_key, shape_of
 from lowtide.problem import align_up
 from lowtide.program import Storage, StorageKind, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from lowtide.frontends.torch_export.effects import Leaf
 
 
 class Memory:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import fx
 
+_TORCH = re.compile(r"[/\\]site-packages[/\\]torch[/\\]")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
 
@@ -27,9 +28,10 @@ def source_of(node: fx.Node) -> str | None:
 @lru_cache(maxsize=4096)
 def _innermost(trace: str) -> str | None:
     frames = [frame for frame in _FRAME.findall(trace) if not frame[0].startswith("<")]
-    if not frames:
+    users = [frame for frame in frames if not _TORCH.search(frame[0])] or frames
+    if not users:
         return None
-    file, line, function = frames[-1]
+    file, line, function = users[-1]
     name = re.split(r"[/\\]", file)[-1]
     return f"{name}:{line} in {function}"
 
@@ -39,4 +41,8 @@ def _module_path(node: fx.Node) -> str:
     if not stack:
         return ""
     path = list(stack.values())[-1][0]
-    return path.removeprefix("L['self'].") if isinstance(path, str) and path != "L['self']" else ""
+    if not isinstance(path, str):
+        return ""
+    for root in ("L['self']", "_export_root"):
+        path = path.removeprefix(root)
+    return path.removeprefix(".")

@@ -28,7 +28,7 @@ from lowtide.frontends.torch_export.draft import (
     positions_of,
     structured,
 )
-from lowtide.frontends.torch_export.effects import Effect, EffectFinder, Leaf, positions_in
+from lowtide.frontends.torch_export.effects import Effect, EffectFinder, Leaf, positions_in, schema_holder
 from lowtide.frontends.torch_export.source import source_of
 from lowtide.program import Call, Step
 
@@ -123,10 +123,10 @@ class Walker:
         target = node.target
         if target is operator.getitem and isinstance(draft.fakes.get(node.args[0]), (tuple, list, dict)):
             self._element(draft, node)
-        elif isinstance(target, torch._ops.OpOverload):
+        elif (schema := schema_holder(target)) is not None:
             fake = fake_of(draft, node)
             effect = self._finder.of_operator(node, fake, draft.fakes, draft.at)
-            self._step(draft, node, fake, effect, str(target))
+            self._step(draft, node, fake, effect, str(schema))
         elif not calls.is_higher_order(node):
             self._plain(draft, node, target, function_name(target))
         elif (called := calls.signature(node)) is not None:
