@@ -1,0 +1,138 @@
+"""The command line as a user meets it: output, exit status, and that nothing is lost on an error."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lowtide import Plan
+from lowtide.frontends.json import plan_from_json
+
+CSV = "id,lower,upper,size\na,0,3,4\nb,3,9,4\nc,0,9,4\nd,9,21,4\ne,0,21,4\n"
+
+
+def run(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "lowtide", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, input=stdin, timeout=300)
+
+
+@pytest.fixture
+def buffers(tmp_path: Path) -> Path:
+    path = tmp_path / "buffers.csv"
+    path.write_text(CSV)
+    return path
+
+
+def planned(path: Path) -> Plan:
+    return plan_from_json(path.read_text())
+
+
+def test_plan_says_how_small_the_arena_is(buffers: Path) -> None:
+    done = run("plan", buffers)
+    assert done.returncode == 0
+    assert re.search(r"^ *1 +5 +12 +12 +12 +1\.000 +optimal", done.stdout, re.MULTILINE)
+    assert "2 pairs of buffers reuse each other's bytes" in done.stdout
+    assert done.stderr == ""
+
+
+def test_plan_to_json_and_csv_and_back(buffers: Path, tmp_path: Path) -> None:
+    out, table = tmp_path / "plan.json", tmp_path / "offsets.csv"
+    assert run("plan", buffers, "--json", out, "--csv", table, "--quiet").returncode == 0
+    plan = planned(out)
+    assert plan.arena_bytes == 12
+    assert table.read_text().splitlines()[0] == "id,lower,upper,size,offset"
+    checked = run("verify", buffers, out)
+    assert checked.returncode == 0
+    assert "right (lifetimes against offsets): 5 buffers, 2 pairs" in checked.stdout
+    pinned = run("plan", table, "--pins", "--json", "-")
+    assert plan_from_json(pinned.stdout).offsets == plan.offsets
+
+
+def test_json_to_stdout_is_nothing_but_json(buffers: Path) -> None:
+    done = run("plan", buffers, "--json", "-")
+    assert json.loads(done.stdout)["arena_bytes"] == 12
+
+
+def test_a_capacity_that_is_too_small_exits_1_and_writes_nothing(buffers: Path, tmp_path: Path) -> None:
+    out = tmp_path / "plan.json"
+    out.write_text("precious")
+    done = run("plan", buffers, "--capacity", "11", "--json", out)
+    assert done.returncode == 1
+    assert "no plan takes less than 12 bytes" in done.stderr
+    assert out.read_text() == "precious"
+    assert run("plan", buffers, "--capacity", "12B").returncode == 0
+
+
+def test_verify_exits_1_and_lists_every_fault(buffers: Path, tmp_path: Path) -> None:
+    out = tmp_path / "plan.json"
+    assert run("plan", buffers, "--json", out, "-q").returncode == 0
+    document = json.loads(out.read_text())
+    document["buffers"][1]["offset"] = document["buffers"][2]["offset"]
+    ends = [b["offset"] + b["size"] for b in document["buffers"]]
+    assert max(ends) == document["arena_bytes"]
+    out.write_text(json.dumps(document))
+    done = run("verify", buffers, out)
+    assert done.returncode == 1
+    assert "share bytes while both are alive" in done.stderr
+    assert done.stderr.splitlines()[-1] == "lowtide: the plan is wrong: 1 fault"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["plan", "nowhere.csv"], "nowhere.csv"),
+        (["plan", "{}", "--packer", "best"], "there is no packer 'best'"),
+        (["plan", "{}", "--hierarchy", "tall"], "there is no hierarchy 'tall'"),
+        (["plan", "{}", "--alignment", "0"], None),
+        (["plan", "{}", "--capacity", "lots"], "'lots' is not a size"),
+        (["plan", "{}", "--capacity", "2=1", "--capacity", "2=3"], "arena 2 has one already"),
+        (["replay", "{}"], "holds no program to run"),
+        (["compare", "{}", "--packer", "best"], "there is no packer 'best'"),
+        (["plan", "{}", "--json", "/nowhere/plan.json"], "/nowhere"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exits_2(
+    arguments: list[str], message: str | None, buffers: Path
+) -> None:
+    done = run(*(str(buffers) if argument == "{}" else argument for argument in arguments))
+    if message is None:  # what a CSV does not use is not looked at
+        assert done.returncode == 0
+        return
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_traceback_on_request(buffers: Path) -> None:
+    done = run("--traceback", "plan", buffers, "--packer", "best")
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+
+
+def test_compare_shows_every_packer_and_proves_its_plans(buffers: Path) -> None:
+    done = run("compare", buffers, "--json")
+    rows = json.loads(done.stdout)["plans"]
+    assert {row["packer"] for row in rows} >= {"auto", "naive", "greedy", "first-fit", "best-fit"}
+    assert min(row["arena_bytes"] for row in rows) == 12
+    assert next(row["arena_bytes"] for row in rows if row["packer"] == "naive") == 20
+    assert "optimal" in run("compare", buffers).stdout
+
+
+def test_version_and_help() -> None:
+    import lowtide
+
+    assert run("--version").stdout.strip() == f"lowtide {lowtide.__version__}"
+    for command in ("plan", "verify", "replay", "compare"):
+        done = run(command, "--help")
+        assert done.returncode == 0
+        assert f"lowtide {command} " in done.stdout  # an example
+
+
+def test_no_colour_codes_in_a_pipe(buffers: Path) -> None:
+    assert "\x1b" not in run("plan", buffers).stdout

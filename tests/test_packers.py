@@ -1,0 +1,170 @@
+"""Packers: each gives a plan that the verifier accepts, honours what the problem asks, or refuses by name."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lowtide
+from lowtide import Arena, Buffer, InfeasibleError, InputError, Placement, Problem, UnsupportedError
+from lowtide.pack import Options, Packing, names, register, registry
+from lowtide.planner import plan_problem
+from strategies import live_peak, problems
+
+OWN = [name for name in names() if name not in ("naive", "greedy")]
+
+
+@pytest.mark.parametrize("packer", OWN)
+@given(problem=problems(permissions=True))
+def test_every_feature_of_a_problem_is_honoured(packer: str, problem: Problem) -> None:
+    try:
+        plan = plan_problem(problem, packer=packer, options=Options(timeout=0.5))
+    except InfeasibleError:
+        return  # capacities are tight: a heuristic may miss the plan that exists
+    plan.verify()
+    assert plan.arena_bytes >= plan.lower_bound_bytes
+
+
+@pytest.mark.parametrize("packer", ["naive", "greedy"])
+@given(problem=problems(permissions=False, pins=False))
+def test_simple_packers_on_what_they_can_do(packer: str, problem: Problem) -> None:
+    try:
+        plan = plan_problem(problem, packer=packer)
+    except InfeasibleError:
+        return
+    plan.verify()
+    assert plan.object_ids is None or len(plan.object_ids) == len(plan.offsets)
+
+
+@given(problems(permissions=False, pins=False))
+def test_the_live_peak_is_what_it_says(problem: Problem) -> None:
+    for use, arena in zip(
+        plan_problem(_unlimited(problem), packer="first-fit").uses, problem.arenas, strict=True
+    ):
+        part, _ = problem.part(arena)
+        assert use.live_peak_bytes == live_peak(part.buffers) + arena.reserved
+        assert use.bytes >= use.lower_bound_bytes >= use.live_peak_bytes
+
+
+def _unlimited(problem: Problem) -> Problem:
+    from dataclasses import replace
+
+    return replace(problem, arenas=tuple(replace(arena, capacity=None) for arena in problem.arenas))
+
+
+def test_naive_gives_every_buffer_its_own_bytes() -> None:
+    problem = Problem((Buffer("a", 5, ((0, 1),)), Buffer("b", 8, ((5, 6),), alignment=8)))
+    assert plan_problem(problem, packer="naive").offsets == (0, 8)
+
+
+def test_greedy_takes_the_closest_size_and_gives_object_ids() -> None:
+    problem = Problem(
+        (
+            Buffer("large", 100, ((0, 2),)),
+            Buffer("small", 10, ((0, 2),)),
+            Buffer("middle", 30, ((2, 4),)),
+            Buffer("late", 90, ((2, 4),)),
+        )
+    )
+    plan = plan_problem(problem, packer="greedy")
+    assert plan.object_ids == (0, 1, 1, 0)  # 30 is closer to 10 than to 100, and object 1 grows
+    assert plan.offsets == (0, 100, 100, 0)
+    assert plan.arena_bytes == 130
+    plan.verify()
+
+
+def test_greedy_leaves_a_candidate_that_it_does_not_take_as_it_was() -> None:
+    """The seed marks every candidate that it looks at as used; a later buffer then finds it taken."""
+    problem = Problem(
+        (
+            Buffer("a", 50, ((0, 1),)),
+            Buffer("b", 20, ((0, 1),)),
+            Buffer("c", 21, ((1, 3),)),  # looks at a's object first, takes b's
+            Buffer("d", 50, ((2, 3),)),  # a's object must still be free, and 50 bytes
+        )
+    )
+    plan = plan_problem(problem, packer="greedy")
+    assert plan.object_ids == (0, 1, 1, 0)
+    assert plan.arena_bytes == 71
+
+
+def test_simple_packers_refuse_what_they_cannot_honour() -> None:
+    inside = Problem(
+        (Buffer("a", 8, ((0, 4),)), Buffer("b", 4, ((1, 2),))), placements=(Placement("b", "a", 4),)
+    )
+    for packer in ("naive", "greedy"):
+        with pytest.raises(UnsupportedError, match=f"packer {packer}"):
+            plan_problem(inside, packer=packer)
+    assert plan_problem(inside).arena_bytes == 8
+
+
+def test_a_capacity_that_nothing_fits_says_by_how_much() -> None:
+    problem = Problem(
+        (Buffer("a", 64, ((0, 2),)), Buffer("b", 64, ((1, 3),))), arenas=(Arena(1, capacity=100),)
+    )
+    with pytest.raises(InfeasibleError, match="capacity of 100 bytes, but no plan takes less than 128 bytes"):
+        plan_problem(problem)
+
+
+def test_an_empty_problem_has_an_empty_plan() -> None:
+    assert plan_problem(Problem(())).arena_bytes == 0
+    assert plan_problem(Problem((), arenas=(Arena(1, reserved=7),))).arena_bytes == 7
+
+
+def test_unknown_packers_are_refused_with_a_list() -> None:
+    with pytest.raises(InputError, match="there is no packer 'best': choose one of auto, naive"):
+        plan_problem(Problem(()), packer="best")
+
+
+@pytest.fixture
+def clean_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+@pytest.mark.usefixtures("clean_registry")
+def test_users_can_register_their_own() -> None:
+    @register("upside-down")
+    def upside_down(problem: Problem, options: Options) -> Packing:
+        total = sum(buffer.size for buffer in problem.buffers)
+        offsets = []
+        for buffer in problem.buffers:
+            total -= buffer.size
+            offsets.append(total)
+        return Packing(tuple(offsets))
+
+    assert "upside-down" in names()
+    plan = lowtide.plan(Problem((Buffer("a", 8, ((0, 4),)), Buffer("b", 4, ((1, 2),)))), packer="upside-down")
+    assert plan.offsets == (4, 0)
+    with pytest.raises(InputError, match="there is a packer 'upside-down' already"):
+        register("upside-down")(upside_down)
+    with pytest.raises(InputError, match="there is a packer 'auto' already"):
+        register("auto")(upside_down)
+
+
+def installed_packer(problem: Problem, options: Options) -> Packing:
+    """Stands for a packer of another package."""
+    return Packing(tuple(0 for _ in problem.buffers))
+
+
+def test_packers_of_installed_packages_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = importlib.metadata.EntryPoint("theirs", "test_packers:installed_packer", registry.ENTRY_POINTS)
+
+    def entry_points(**selection: Any) -> list[importlib.metadata.EntryPoint]:
+        assert selection == {"group": registry.ENTRY_POINTS}
+        return [point]
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    assert "theirs" in names()
+    assert plan_problem(Problem((Buffer("a", 8, ((0, 4),)),)), packer="theirs").offsets == (0,)
+
+
+@given(problems(permissions=True), st.sampled_from(OWN))
+def test_the_same_problem_gives_the_same_plan(problem: Problem, packer: str) -> None:
+    problem = _unlimited(problem)
+    options = Options(timeout=None, seed=3, threads=1)
+    first = plan_problem(problem, packer=packer, options=options)
+    assert plan_problem(problem, packer=packer, options=options) == first
