@@ -81,7 +81,7 @@ class _Lowering:
         kept = {
             i
             for i, storage in enumerate(self.program.storages)
-            if storage.persistent or (storage.kind in ("input", "state") and i in written)
+            if storage.persistent or (storage.kind == "input" and i in written)
         }
         for output in self.program.regions[0].outputs:
             if output is not None:

@@ -73,6 +73,8 @@ def _places(flow: FlowGraph, plan: Plan) -> tuple[dict[int, _Place], list[Violat
                     )
                 )
                 continue
+            if position[name] in places:
+                faults.append(Violation("twice", f"the plan has two places for {name}", (name,)))
             assert storage.size is not None
             if buffer.size < storage.size or offset % storage.alignment or buffer.arena != storage.arena:
                 faults.append(

@@ -15,7 +15,7 @@ class Violation:
 
     Args:
         kind: overlap, lost, misaligned, outside, reserved, capacity, pin, placement, objects, totals,
-            misfit, unplaced, unasked, unknown.
+            misfit, unplaced, twice, unasked, unknown.
         message: one line with names, lifetimes and byte ranges.
         buffers: names of the buffers or storages concerned.
     """

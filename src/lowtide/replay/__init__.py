@@ -157,7 +157,7 @@ def _same_bits(a: Any, b: Any) -> bool:
         return bool(a == b) or (a != a and b != b)
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
-    return torch.equal(_raw(a), _raw(b))
+    return bool(torch.equal(_raw(a), _raw(b)))
 
 
 def _raw(tensor: torch.Tensor) -> torch.Tensor:

@@ -121,7 +121,7 @@ class Interpreter:
         if not point.successors:
             return False
         target = self.next_of(point)
-        self.memory.move(self.tick, target)
+        self.memory.move(self.tick, target, (*point.full_writes, *point.partial_writes))
         self.tick = target
         return True
 

@@ -9,7 +9,7 @@ import torch
 from lowtide.errors import ReplayError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from lowtide.problem import Plan
     from lowtide.program import Program
@@ -29,8 +29,8 @@ class Memory(Protocol):
         """The storage is about to be written from end to end: what it holds now is worth nothing."""
         ...
 
-    def move(self, tick: int, to: int) -> None:
-        """Control goes from one program point to another."""
+    def move(self, tick: int, to: int, written: Iterable[int]) -> None:
+        """Control goes from one program point, which has written these storages, to another."""
         ...
 
 
@@ -44,7 +44,7 @@ class SeparateMemory:
     def spoil(self, storage: int) -> None:
         """Nothing is shared, so nothing can be spoilt."""
 
-    def move(self, tick: int, to: int) -> None:
+    def move(self, tick: int, to: int, written: Iterable[int]) -> None:
         """Nothing ever dies here."""
 
 
@@ -68,9 +68,13 @@ class ArenaMemory:
         """The planned bytes.
 
         Raises:
-            ReplayError: the tensor is larger than its planned bytes, or they lie outside the arena.
+            ReplayError: the plan has no place for it, or one that is too small, outside the arena, or where
+                a tensor of its type cannot start.
         """
+        name = self.program.storages[storage].name
         if storage not in self.buffer_of:
+            if self.program.storages[storage].planned:
+                raise ReplayError(f"{name} has no place in the plan")
             return SeparateMemory().place(storage, like)
         position = self.buffer_of[storage]
         buffer, offset = self.plan.problem.buffers[position], self.plan.offsets[position]
@@ -78,13 +82,11 @@ class ArenaMemory:
         arena = self.arenas[buffer.arena]
         if needed > buffer.size or offset < 0 or offset + needed > arena.numel():
             raise ReplayError(
-                f"{self.program.storages[storage].name} needs {needed} bytes; the plan gives it {buffer.size} "
-                f"at {offset} in an arena of {arena.numel()}"
+                f"{name} needs {needed} bytes; the plan gives it {buffer.size} at {offset} "
+                f"in an arena of {arena.numel()}"
             )
         if offset % like.element_size():
-            raise ReplayError(
-                f"{self.program.storages[storage].name} is at {offset}, which no {like.dtype} can start at"
-            )
+            raise ReplayError(f"{name} is at {offset}, which no {like.dtype} can start at")
         flat = arena[offset : offset + needed].view(like.dtype)
         return flat.as_strided(like.shape, like.stride())
 
@@ -93,10 +95,16 @@ class ArenaMemory:
         if storage in self.buffer_of:
             self.poison(self.buffer_of[storage], frozenset())
 
-    def move(self, tick: int, to: int) -> None:
-        """Poison what dies on the way, except for bytes that belong to something alive at the next point."""
+    def move(self, tick: int, to: int, written: Iterable[int]) -> None:
+        """Poison what the plan says is dead, except for bytes that belong to something alive.
+
+        That is what dies on the way, and what was written although it was not alive.
+        """
         before, after = self.alive.get(tick, frozenset()), self.alive.get(to, frozenset())
-        for position in sorted(before - after):
+        stray = {self.buffer_of[storage] for storage in written if storage in self.buffer_of} - before
+        for position in sorted(stray):
+            self.poison(position, before)
+        for position in sorted((before | stray) - after):
             self.poison(position, after)
 
     def poison(self, position: int, spare: frozenset[int]) -> None:
@@ -145,4 +153,4 @@ def _span(tensor: torch.Tensor) -> int:
     """Elements from the first to the last that a tensor's strides reach, both included."""
     if tensor.numel() == 0:
         return 0
-    return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return 1 + sum((d - 1) * int(s) for d, s in zip(tensor.shape, tensor.stride(), strict=True))

@@ -1,0 +1,373 @@
+"""Random Programs, made of regions, steps and calls directly: no framework, thousands a second.
+
+Every program is valid: what is read was written before on every path, constants are never written,
+copies have ends of equal size, regions do not call themselves. Within that, everything that a Program
+can say occurs: all kinds of calls, nested; regions called from several places, or twice by one call;
+views of the whole and of parts, values that may alias, moved pointers; partial writes, writes through
+views and parameters; scratch, state and writebacks; results that are parameters, constants, views,
+returned twice or nothing at all; storages of no bytes, of unbounded size, planned or not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from lowtide.program import Call, Program, Region, Step, Storage, StorageKind, Value
+
+SIZES = (8, 8, 8, 8, 4, 4, 16, 0)
+LAYOUTS = ("C", "C", "C", "C", "T", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a caller must pass for a parameter: so many bytes, which may be written or not."""
+
+    size: int
+    writable: bool
+
+
+@dataclass
+class Draft:
+    """A region under construction: ``live`` is every value that can be read now."""
+
+    position: int
+    name: str
+    role: str
+    parent: int | None
+    params: list[int] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    live: list[int] = field(default_factory=list)
+    outputs: list[int | None] = field(default_factory=list)
+
+
+class Maker:
+    """Makes one program.
+
+    Args:
+        random: every decision.
+        steps: about how many steps, calls included, all regions together.
+        depth: how deep calls nest.
+        plan_inputs, plan_outputs: whether these get a place in the arena.
+    """
+
+    def __init__(
+        self,
+        random: Random,
+        *,
+        steps: int = 12,
+        depth: int = 3,
+        plan_inputs: bool = True,
+        plan_outputs: bool = True,
+    ) -> None:
+        self.random, self.left, self.depth = random, steps, depth
+        self.plan_inputs, self.plan_outputs = plan_inputs, plan_outputs
+        self.alignment = random.choice((1, 1, 2, 4))
+        self.storages: list[Storage] = []
+        self.values: list[Value] = []
+        self.sizes: list[int] = []
+        self.writable: list[bool] = []
+        self.drafts: list[Draft] = []
+        self.done: list[tuple[int, tuple[Kind, ...], tuple[int, ...]]] = []
+        self.constants: list[int] = []
+        self.states: list[int] = []
+
+    def make(self) -> Program:
+        root = self.open("root", "root", None)
+        for _ in range(self.random.randint(1, 3)):
+            root.params.append(self.own(root, self.size(), "input"))
+        for _ in range(self.random.randint(0, 2)):
+            self.states.append(self.own(root, self.size(), "state"))
+        for _ in range(self.random.randint(0, 1)):
+            self.constants.append(self.own(root, self.size(), "constant"))
+        self.fill(root, self.depth)
+        while self.left > 0:
+            self.fill(root, self.depth)
+        root.outputs = [
+            None if self.chance(10) else self.pick(root) for _ in range(self.random.randint(1, 4))
+        ]
+        written = [state for state in self.states if self.chance(2)]
+        writebacks = [(state, self.of_size(root, self.sizes[state])) for state in written]
+        self.settle(root)
+        regions = tuple(
+            Region(d.name, tuple(d.params), tuple(d.steps), tuple(d.outputs), d.role, d.parent)
+            for d in self.drafts
+        )
+        return Program(regions, tuple(self.values), tuple(self.storages), tuple(writebacks))
+
+    def settle(self, root: Draft) -> None:
+        """What leaves the program is an output; inputs and outputs are planned or not."""
+        returned = {s for o in root.outputs if o is not None for s in self.lies_in(o)}
+        for i, storage in enumerate(self.storages):
+            kind = storage.kind
+            if kind in ("temporary", "result", "carry") and i in returned:
+                kind = "output"
+            planned = storage.planned and (kind != "input" or self.plan_inputs)
+            if i in returned:
+                planned = planned and self.plan_outputs
+            self.storages[i] = replace(storage, kind=kind, planned=planned)
+
+    def lies_in(self, value: int) -> set[int]:
+        found = self.values[value]
+        own = set() if found.storage is None else {found.storage}
+        return own.union(*(self.lies_in(alias) for alias in found.aliases))
+
+    # Decisions.
+
+    def chance(self, one_in: int) -> bool:
+        return self.random.randrange(one_in) == 0
+
+    def size(self) -> int:
+        return self.random.choice(SIZES)
+
+    def pick(self, draft: Draft, writable: bool = False) -> int:
+        """A value to use; recent ones more often, so that others die."""
+        found = [v for v in draft.live if self.writable[v] or not writable]
+        if not found:
+            return self.compute(draft, self.size())
+        if self.chance(2):
+            found = found[-4:]
+        return self.random.choice(found)
+
+    def of_size(self, draft: Draft, size: int, writable: bool = False) -> int:
+        """A value of this size, made if there is none, and now and then anyway."""
+        found = [v for v in draft.live if self.sizes[v] == size and (self.writable[v] or not writable)]
+        if not found or self.chance(3):
+            return self.compute(draft, size)
+        return self.random.choice(found)
+
+    # Values.
+
+    def open(self, name: str, role: str, parent: int | None) -> Draft:
+        self.drafts.append(Draft(len(self.drafts), name, role, parent))
+        return self.drafts[-1]
+
+    def value(self, value: Value, size: int, writable: bool) -> int:
+        self.values.append(value)
+        self.sizes.append(size)
+        self.writable.append(writable)
+        return len(self.values) - 1
+
+    def storage(self, draft: Draft, size: int, kind: StorageKind) -> int:
+        unbounded = kind == "temporary" and self.chance(30)
+        self.storages.append(
+            Storage(
+                f"{draft.name}/s{len(self.storages)}",
+                None if unbounded else size,
+                kind,
+                draft.position,
+                planned=kind != "constant" and not unbounded,
+                persistent=kind == "state" and not self.chance(4),
+                alignment=self.alignment,
+            )
+        )
+        return len(self.storages) - 1
+
+    def own(self, draft: Draft, size: int, kind: StorageKind, layout: str | None = None) -> int:
+        """A new value with a storage of its own, which somebody writes."""
+        storage = self.storage(draft, size, kind)
+        if self.storages[storage].size is None:
+            layout = ""
+        layout = self.random.choice(LAYOUTS) if layout is None else layout
+        made = Value(f"{draft.name}/v{len(self.values)}", draft.position, storage, (), layout)
+        value = self.value(made, size, kind != "constant")
+        draft.live.append(value)
+        return value
+
+    def alias(self, draft: Draft, aliases: tuple[int, ...], storage: int | None, layout: str) -> int:
+        made = Value(f"{draft.name}/v{len(self.values)}", draft.position, storage, aliases, layout)
+        value = self.value(made, self.sizes[aliases[0]], all(self.writable[a] for a in aliases))
+        draft.live.append(value)
+        return value
+
+    # Steps.
+
+    def fill(self, draft: Draft, depth: int) -> None:
+        for _ in range(self.random.randint(1, 5)):
+            if self.left <= 0:
+                return
+            self.left -= 1
+            steps = (self.compute, self.compute, self.compute, self.view, self.update, self.overwrite)
+            if depth > 0 and self.chance(3):
+                calls = (self.call, self.cond, self.cond, self.loop, self.scan, self.associative_scan)
+                self.random.choice(calls)(draft, depth - 1)
+            elif self.chance(8):
+                self.random.choice((self.may_alias, self.moved, self.pair, self.effect))(draft)
+            else:
+                self.random.choice(steps)(draft)
+
+    def emit(self, draft: Draft, operator: str, **effects: tuple[int, ...]) -> None:
+        draft.steps.append(Step(f"{operator}{len(draft.steps)}", operator, **effects))  # type: ignore[arg-type]
+
+    def operands(self, draft: Draft) -> tuple[int, ...]:
+        if not draft.live:
+            return ()
+        count = self.random.randint(0, 2)
+        return tuple(dict.fromkeys(self.pick(draft) for _ in range(count)))
+
+    def compute(self, draft: Draft, size: int | None = None) -> int:
+        reads = self.operands(draft)
+        scratch = (self.storage(draft, self.size(), "scratch"),) if self.chance(6) else ()
+        made = self.own(draft, self.size() if size is None else size, "temporary")
+        self.emit(draft, "compute", reads=reads, writes=(made,), scratch=scratch)
+        return made
+
+    def pair(self, draft: Draft) -> None:
+        reads = self.operands(draft)
+        made = (self.own(draft, self.size(), "temporary"), self.own(draft, self.size(), "temporary"))
+        self.emit(draft, "pair", reads=reads, writes=made)
+
+    def effect(self, draft: Draft) -> None:
+        self.emit(draft, "effect", reads=self.operands(draft))
+
+    def view(self, draft: Draft) -> None:
+        base = self.pick(draft)
+        self.emit(draft, "view")
+        self.alias(draft, (base,), None, self.random.choice(("C", "C", "T", "")))
+
+    def may_alias(self, draft: Draft) -> None:
+        base = self.pick(draft)
+        storage = self.storage(draft, self.sizes[base], "temporary")
+        made = self.alias(draft, (base,), storage, self.random.choice(("C", "")))
+        self.emit(draft, "may_alias", reads=(base,), writes=(made,))
+
+    def moved(self, draft: Draft) -> None:
+        first = self.pick(draft)
+        self.alias(draft, (first, self.of_size(draft, self.sizes[first])), None, "C")
+
+    def update(self, draft: Draft) -> None:
+        target = self.pick(draft, writable=True)
+        reads = self.operands(draft)
+        if self.chance(2):
+            reads = tuple(dict.fromkeys((target, *reads)))
+        self.emit(draft, "update", reads=reads, partial=(target,))
+
+    def overwrite(self, draft: Draft) -> None:
+        target = self.pick(draft, writable=True)
+        if self.values[target].storage is not None and self.values[target].aliases:
+            return  # the step that makes a value that may alias decides where it is; it is not made twice
+        self.emit(draft, "overwrite", reads=self.operands(draft), writes=(target,))
+
+    # Calls.
+
+    def child(self, draft: Draft, role: str, kinds: list[Kind], sizes: list[int], depth: int) -> int:
+        """A region that takes values of these kinds and returns some of these sizes."""
+        inner = self.open(f"{draft.name}/{role}{len(self.drafts)}", role, draft.position)
+        for kind in kinds:
+            made = Value(f"{inner.name}/p{len(self.values)}", inner.position)
+            inner.params.append(self.value(made, kind.size, kind.writable))
+            inner.live.append(inner.params[-1])
+        inner.live += self.constants
+        if self.chance(4):
+            inner.live = inner.live[:1]
+        if not self.chance(4):
+            self.fill(inner, depth)
+        inner.outputs = [None if size < 0 else self.of_size(inner, size) for size in sizes]
+        if len(inner.outputs) > 1 and sizes[0] == sizes[1] and self.chance(3):
+            inner.outputs[1] = inner.outputs[0]
+        self.done.append((inner.position, tuple(kinds), tuple(sizes)))
+        return inner.position
+
+    def kinds(self, values: list[int | None]) -> list[Kind]:
+        return [Kind(self.sizes[v], self.writable[v]) if v is not None else Kind(0, False) for v in values]
+
+    def passed(self, draft: Draft) -> list[int | None]:
+        return [None if self.chance(12) else self.pick(draft) for _ in range(self.random.randint(0, 3))]
+
+    def results(self, draft: Draft, sizes: list[int]) -> tuple[int | None, ...]:
+        return tuple(None if size < 0 else self.own(draft, size, "result") for size in sizes)
+
+    def result_sizes(self) -> list[int]:
+        return [-1 if self.chance(15) else self.size() for _ in range(self.random.randint(0, 3))]
+
+    def step_of(self, draft: Draft, call: Call) -> None:
+        draft.steps.append(Step(f"{call.kind}{len(draft.steps)}", call.kind, effects=True, call=call))
+
+    def again(self, draft: Draft) -> tuple[int, list[int | None], list[int]] | None:
+        """A finished region, values to pass to it, and the sizes of what it returns."""
+        if not self.done:
+            return None
+        region, kinds, sizes = self.random.choice(self.done)
+        operands: list[int | None] = [
+            None if kind == Kind(0, False) else self.of_size(draft, kind.size, kind.writable)
+            for kind in kinds
+        ]
+        return region, operands, list(sizes)
+
+    def call(self, draft: Draft, depth: int) -> None:
+        known = self.again(draft) if not self.chance(3) else None
+        if known is None:
+            operands, sizes = self.passed(draft), self.result_sizes()
+            region = self.child(draft, "call", self.kinds(operands), sizes, depth)
+        else:
+            region, operands, sizes = known
+        results = self.results(draft, sizes)
+        self.step_of(draft, Call("call", (region,), tuple(operands), results=results))
+
+    def cond(self, draft: Draft, depth: int) -> None:
+        known = self.again(draft) if self.chance(4) else None
+        selector = None if self.chance(8) else self.pick(draft)
+        if known is not None:
+            first, operands, sizes = known
+            second = (
+                first if self.chance(2) else self.child(draft, "branch", self.kinds(operands), sizes, depth)
+            )
+        else:
+            operands, sizes = self.passed(draft), self.result_sizes()
+            kinds = self.kinds(operands)
+            first = self.child(draft, "branch", kinds, sizes, depth)
+            second = self.child(draft, "branch", kinds, sizes, depth)
+        results = self.results(draft, sizes)
+        self.step_of(
+            draft, Call("cond", (first, second), tuple(operands), results=results, selector=selector)
+        )
+
+    def carried(self, draft: Draft) -> tuple[list[int | None], list[int | None]]:
+        """What a loop starts from, and its carries; not alive yet."""
+        inits: list[int | None] = [
+            None if self.chance(15) else self.pick(draft) for _ in range(self.random.randint(0, 3))
+        ]
+        before = len(draft.live)
+        carries = [None if i is None else self.own(draft, self.sizes[i], "carry") for i in inits]
+        del draft.live[before:]
+        return inits, carries
+
+    def loop(self, draft: Draft, depth: int) -> None:
+        inits, carries = self.carried(draft)
+        operands = self.passed(draft)
+        kinds = self.kinds([*carries, *operands])
+        sizes = [-1 if c is None else self.sizes[c] for c in carries]
+        condition = self.child(draft, "condition", kinds, [4], depth)
+        body = self.child(draft, "body", kinds, sizes, depth)
+        call = Call("while", (condition, body), tuple(operands), tuple(carries), tuple(inits))
+        self.step_of(draft, call)
+        draft.live += [c for c in carries if c is not None]
+
+    def scan(self, draft: Draft, depth: int) -> None:
+        inits, carries = self.carried(draft)
+        slices = [self.pick(draft) for _ in range(self.random.randint(1, 2))]
+        operands = self.passed(draft)
+        stacked = [self.size() for _ in range(self.random.randint(0, 2))]
+        kinds = [*self.kinds([*carries, *slices, *operands])]
+        carry_sizes = [-1 if c is None else self.sizes[c] for c in carries]
+        body = self.child(draft, "body", kinds, [*carry_sizes, *(4 for _ in stacked)], depth)
+        results = self.results(draft, stacked)
+        call = Call("scan", (body,), tuple(operands), tuple(carries), tuple(inits), tuple(slices), results)
+        self.step_of(draft, call)
+        draft.live += [c for c in carries if c is not None]
+
+    def associative_scan(self, draft: Draft, depth: int) -> None:
+        slices = [self.pick(draft) for _ in range(self.random.randint(1, 2))]
+        operands = self.passed(draft)
+        results = self.results(draft, [self.sizes[s] for s in slices])
+        del draft.live[-len(results) :]
+        kinds = [Kind(4, False) for _ in slices] + self.kinds([*slices, *operands])
+        body = self.child(draft, "body", kinds, [4 for _ in slices], depth)
+        call = Call("associative_scan", (body,), tuple(operands), slices=tuple(slices), results=results)
+        self.step_of(draft, call)
+        draft.live += [r for r in results if r is not None]
+
+
+def random_program(random: Random, **options: object) -> Program:
+    """A random valid program; see Maker for the options."""
+    return Maker(random, **options).make()  # type: ignore[arg-type]
