@@ -130,8 +130,7 @@ class Interpreter:
         point = self.flow.points[self.tick]
         activation = point.activation
         if point.kind == "step":
-            node = self.node_of(activation, point.step)
-            yield from tree_leaves(self.arguments(activation, node))
+            yield from self.step_reads(activation, point.step)
         elif point.kind == "copy":
             yield from self.sources(point)
         elif point.kind in ("select", "test"):
@@ -139,6 +138,19 @@ class Interpreter:
         elif point.kind == "exit":
             for output in self.imported.outputs:
                 yield self.lookup(0, output)
+
+    def step_reads(self, activation: int, step: int) -> Iterator[Any]:
+        """What a step reads. A view of dead bytes, or their shape alone, is none: it looks at no byte."""
+        wanted = set(self.step_at(activation, step).reads)
+        region = self.imported.regions[self.flow.activations[activation].region]
+        for node in self.node_of(activation, step).all_input_nodes:
+            position = region.values.get(node)
+            leaves = tree_leaves(position)
+            found = tree_leaves(self.lookup(activation, node)) if leaves else []
+            if isinstance(position, int) and position in wanted:
+                yield from found
+            elif len(leaves) == len(found):
+                yield from (leaf for value, leaf in zip(leaves, found, strict=True) if value in wanted)
 
     # Points.
 
