@@ -1,0 +1,21 @@
+"""Lowtide inside ExecuTorch: one changed line gives a smaller arena and correct control flow.
+
+    >>> from lowtide.executorch import MemoryPlanningPass
+    >>> planning = MemoryPlanningPass()
+    >>> config = ExecutorchBackendConfig(memory_planning_pass=planning)
+    >>> program = edge_program.to_executorch(config)
+    >>> planning.plan.arena_bytes, planning.plan.is_optimal
+
+Importing this package imports ExecuTorch; ``import lowtide`` does not.
+"""
+
+from __future__ import annotations
+
+from lowtide.executorch.version import require_supported
+
+require_supported()
+
+from lowtide.executorch.algorithm import algorithm  # noqa: E402
+from lowtide.executorch.planning_pass import MemoryPlanningPass  # noqa: E402
+
+__all__ = ["MemoryPlanningPass", "algorithm"]

@@ -1,0 +1,128 @@
+"""The algorithm: Lowtide's packers for a planning pass of somebody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from executorch.exir.memory_planning import MemoryAlgoResult, SpecAllocResult, _is_out_var_node
+from torch import fx
+
+from lowtide.executorch.arenas import memory_id_of
+from lowtide.executorch.specs import size_of, spec_of
+from lowtide.executorch.writing import object_ids
+from lowtide.pack.registry import Options
+from lowtide.planner import plan_problem
+from lowtide.problem import Arena, Buffer, Problem, merge_intervals
+from lowtide.verifier import verify
+
+
+class Sizes(list[int]):
+    """Bytes of each arena by memory id: what a pass takes from an algorithm.
+
+    A ``MemoryPlanningAlgorithmSuite`` takes a ``MemoryAlgoResult`` instead; its two fields are here too.
+
+    Args:
+        bufsizes: bytes by memory id.
+        spec_dict: the place of every spec.
+    """
+
+    def __init__(self, bufsizes: Iterable[int], spec_dict: dict[Any, SpecAllocResult]) -> None:
+        super().__init__(bufsizes)
+        self.bufsizes = list(self)
+        self.spec_dict = spec_dict
+
+
+Algorithm = Callable[..., Sizes]
+
+
+def algorithm(
+    *, packer: str = "auto", timeout: float | None = 5.0, seed: int = 0, threads: int = 0
+) -> Algorithm:
+    """An algorithm for ``MemoryPlanningPass(memory_planning_algo=…)``, alone or in an algorithm suite.
+
+    It places the tensors of one graph at a time, with the lifetimes that the pass around it has worked out,
+    in the memory ids that were assigned, above the bytes that the pass reserves for the graphs that it runs.
+
+    What the pass around it gets wrong, it cannot put right. ExecuTorch's own pass
+
+    - takes the result of a cond and what its branches return for different tensors, so that results are
+      overwritten by later calls, and views of them read bytes that nobody wrote;
+    - gives bytes to placeholders that the emitter binds to the caller's tensors, so that views of these read
+      bytes that nobody wrote;
+    - plans the graphs of a call below the caller's own tensors, never in the holes between them;
+    - verifies the root graph only, and that at debug level only.
+
+    ``lowtide.executorch.MemoryPlanningPass`` has none of these faults: prefer it where you can.
+
+    Args:
+        packer: name of the packing algorithm.
+        timeout: seconds that the search may take a graph.
+        seed: of every random choice.
+        threads: workers; 0 for one a processor.
+
+    Returns:
+        ``lowtide(alignment, specs, graph_module, graph_signature, extra_padding)``, which sets the place
+        of every spec and returns the bytes of each arena.
+    """
+    options = Options(timeout=timeout, seed=seed, threads=threads)
+
+    def lowtide(
+        alignment: int,
+        specs: Iterable[Any],
+        graph_module: fx.GraphModule,
+        graph_signature: Any = None,
+        extra_padding: int = 0,
+    ) -> Sizes:
+        groups = _in_place(list(specs), graph_module)
+        reserved = list(getattr(graph_module, "input_mem_buffer_sizes", None) or [])
+        buffers = []
+        for i, group in enumerate(groups):
+            sizes = [size_of(spec, alignment) or 0 for spec in group]
+            lifetime = merge_intervals((spec.lifetime[0], spec.lifetime[1] + 1) for spec in group)
+            buffers.append(
+                Buffer(str(i), max(sizes), lifetime, alignment=alignment, arena=memory_id_of(group[0]))
+            )
+        used = {buffer.arena for buffer in buffers}
+        ids = used | {id for id, size in enumerate(reserved) if size}
+        arenas = [Arena(id, reserved=reserved[id] if id < len(reserved) else 0) for id in sorted(ids)]
+        plan = plan_problem(Problem(tuple(buffers), tuple(arenas)), packer=packer, options=options)
+        verify(plan)
+        objects = object_ids(plan)
+        places: dict[Any, SpecAllocResult] = {}
+        for i, group in enumerate(groups):
+            for spec in group:
+                spec.realign(alignment)
+                spec.mem_id, spec.mem_offset, spec.mem_obj_id = buffers[i].arena, plan.offsets[i], objects[i]
+                places[spec] = SpecAllocResult(spec.mem_id, spec.mem_obj_id, spec.mem_offset)
+        bytes_of = plan.arenas
+        last = max(1, *ids) if ids else 1
+        padding = dict.fromkeys(used, extra_padding)
+        return Sizes((bytes_of.get(id, 0) + padding.get(id, 0) for id in range(last + 1)), places)
+
+    return lowtide
+
+
+def _in_place(specs: list[Any], graph_module: fx.GraphModule) -> list[list[Any]]:
+    """Specs that share bytes: those for which in-place reuse was asked, where the base dies at the operator.
+
+    A pair that cannot share is kept apart, and no longer marked.
+    """
+    asking = {spec for spec in specs if spec.inplace_base is not None}
+    group_of: dict[Any, list[Any]] = {spec: [spec] for spec in specs}
+    if asking:
+        for tick, node in enumerate(graph_module.graph.nodes):
+            spec: Any = spec_of(node) if _is_out_var_node(node) else None
+            if spec not in asking:
+                continue
+            base = spec.inplace_base
+            fits = base in group_of and base.lifetime[1] <= tick and memory_id_of(base) == memory_id_of(spec)
+            if fits and size_of(base, 1) == size_of(spec, 1):
+                group_of[base].append(spec)
+                group_of[spec] = group_of[base]
+            else:
+                spec.inplace_base = None
+    return list({id(group): group for group in group_of.values()}.values())
+
+
+__all__ = ["Algorithm", "MemoryAlgoResult", "Sizes", "algorithm"]

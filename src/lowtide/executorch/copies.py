@@ -1,0 +1,166 @@
+"""Graph edits that the runtime needs before any plan can be right: a few clones, and honest shapes.
+
+Exported programs hardly ever need a clone: ``torch.export`` refuses branches that return an input or one
+value twice. Passes that run later may take the clones away that kept it so, and options of the planner may
+ask for what the runtime cannot do (see ``add_copies``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from executorch.exir import memory
+from executorch.exir.memory_planning import _is_inplace_node
+from executorch.exir.schema import TensorShapeDynamism
+from executorch.exir.tensor import TensorSpec
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from lowtide.errors import UnsupportedError
+from lowtide.executorch.calls import control_flow, graph_of, tree
+from lowtide.executorch.specs import outputs_of, spec_of, specs_of
+from lowtide.problem import ROOT
+
+_KEPT_META = ("val", "tensor_meta", "stack_trace", "nn_module_stack", "debug_handle", "from_node")
+
+
+def declare_stacked(root: fx.GraphModule) -> None:
+    """Say before planning what the emitter makes of stacked results: their first dimension grows.
+
+    The emitter declares them dynamic itself, but late: a static view of one then no longer agrees with it,
+    and emission fails. Such a view gets a spec without a place, which the runtime points at the right bytes.
+    """
+    for _, module in tree(root, ROOT):
+        stacked: set[Any] = set()
+        for node in module.graph.nodes:
+            called = control_flow(node)
+            if called is not None and called.kind == "scan":
+                stacked |= {spec for spec in specs_of(node)[len(called.inits) :] if spec is not None}
+            if node.target is memory.view and spec_of(node) in stacked:
+                node.meta["spec"] = _growing(node.meta["spec"])
+        for spec in stacked:
+            spec.shape_dynamism = TensorShapeDynamism.DYNAMIC_BOUND
+
+
+def _growing(view: Any) -> Any:
+    """A spec with the shape of a view, declared dynamic, with no place."""
+    spec = fresh_spec(view)
+    spec.shape_dynamism = TensorShapeDynamism.DYNAMIC_BOUND
+    return spec
+
+
+def fresh_spec(spec: Any) -> Any:
+    """A new spec of the same shape, type and device, in no place yet."""
+    new = TensorSpec(spec.dtype, torch.Size(spec.shape), spec.layout, spec.is_sparse)
+    new.stride, new.dim_order = spec.stride, spec.dim_order
+    new.shape_dynamism = spec.shape_dynamism
+    new.device, new.device_index = spec.device, spec.device_index
+    return new
+
+
+def add_copies(root: fx.GraphModule, plan_outputs: bool) -> list[str]:
+    """Put a clone wherever the runtime would otherwise hand on the wrong tensor.
+
+    ============================================  =====================================================
+    a branch returns its input, a constant, or    the result would be that very tensor, and its bytes
+    one value twice, or changes it in place       those of something that lives on
+    a scan body returns a carry                   carries are copied one after the other, not at once
+    the program returns a cond's result, and      the caller sets the output's pointer, the runtime
+    its outputs are not planned                   moves it, and the next caller's is set on a branch's
+    ============================================  =====================================================
+
+    Args:
+        root: the method's graph module.
+        plan_outputs: whether outputs get a place in the arena.
+
+    Returns:
+        What was cloned and why, one line each.
+
+    Raises:
+        UnsupportedError: two conds share one branch.
+    """
+    notes = []
+    moved: set[Any] = set()
+    seen: set[int] = set()
+    for name, module in tree(root, ROOT):
+        for node in module.graph.nodes:
+            called = control_flow(node)
+            if called is None:
+                continue
+            for graph in called.graphs:
+                child = graph_of(module, graph)
+                if called.kind == "cond":
+                    if id(child) in seen:
+                        raise UnsupportedError(
+                            f"{name}/{graph.target}: two conds share one branch: give each a copy of it"
+                        )
+                    notes += _copy_outputs(child, f"{name}/{graph.target}", _not_made_here)
+                    moved |= {spec for spec in specs_of(node) if spec is not None}
+                elif called.inits:
+                    notes += _copy_outputs(child, f"{name}/{graph.target}", _is_input)
+                seen.add(id(child))
+    if not plan_outputs:
+        notes += _copy_outputs(root, ROOT, lambda node, seen: spec_of(node) in moved)
+    return notes
+
+
+def _is_input(node: fx.Node, seen: set[Any]) -> bool:
+    return str(node.op) == "placeholder"
+
+
+def _not_made_here(node: fx.Node, seen: set[Any]) -> bool:
+    """Whether a branch's output is anything but a tensor of its own, returned for the first time."""
+    spec = spec_of(node)
+    if node.op != "call_function" or node.target is memory.view or _is_inplace_node(node) or spec in seen:
+        return True
+    seen.add(spec)
+    return False
+
+
+def _copy_outputs(module: fx.GraphModule, name: str, wants: Any) -> list[str]:
+    """Clone those outputs of a graph that a rule asks for."""
+    output = module.graph.output_node()
+    seen: set[Any] = set()
+    notes = []
+    replaced = []
+    for returned in outputs_of(module):
+        if isinstance(returned, fx.Node) and spec_of(returned) is not None and wants(returned, seen):
+            notes.append(f"{name} returns a copy of {returned.name}")
+            returned = clone_before(output, returned)
+        replaced.append(returned)
+    if notes:
+        structure = pytree.tree_structure(output.args[0])
+        output.args = (pytree.tree_unflatten(replaced, structure),)
+        output.meta["spec"] = pytree.tree_map(_spec_or_none, output.args[0])
+        module.recompile()
+    return notes
+
+
+def _spec_or_none(argument: Any) -> Any:
+    return argument.meta.get("spec") if isinstance(argument, fx.Node) else None
+
+
+def clone_before(at: fx.Node, source: fx.Node) -> fx.Node:
+    """Insert a real copy of a tensor before a node; the node that makes it."""
+    graph = at.graph
+    spec = fresh_spec(source.meta["spec"])
+    with graph.inserting_before(at):
+        alloc = graph.call_function(memory.alloc, ((tuple(spec.shape), spec.dtype),))
+        copy = graph.call_function(
+            torch.ops.dim_order_ops._clone_dim_order.out,
+            (source,),
+            {"dim_order": [int(d) for d in spec.dim_order], "out": alloc},
+        )
+    for node in (alloc, copy):
+        node.meta.update({key: source.meta[key] for key in _KEPT_META if key in source.meta})
+        node.meta["spec"] = spec
+    return copy
+
+
+def refresh_outputs(modules: Iterable[fx.GraphModule]) -> None:
+    """Let output nodes list the specs that their arguments have now."""
+    for module in modules:
+        output = module.graph.output_node()
+        output.meta["spec"] = pytree.tree_map(_spec_or_none, output.args[0])

@@ -1,0 +1,368 @@
+"""From ExecuTorch's graph modules to a Program: the whole tree on one road, as the runtime runs it.
+
+What the runtime really does decides the form (see ``calls``): a cond's result and the matching output of
+every branch are one storage, since the runtime moves a pointer; placeholders of branches are parameters
+without bytes, since the emitter binds them to the caller's values; a slice is copied into bytes of the body.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from executorch.exir.memory_planning import _is_mutable_buffer
+from torch import fx
+
+from lowtide.errors import UnsupportedError
+from lowtide.executorch.arenas import Arenas
+from lowtide.executorch.calls import ControlFlow, control_flow, graph_of
+from lowtide.executorch.effects import effect_of
+from lowtide.executorch.specs import (
+    Groups,
+    layout_of,
+    nodes_in,
+    outputs_of,
+    placeholders_of,
+    size_of,
+    spec_of,
+    specs_of,
+)
+from lowtide.frontends.torch_export.source import source_of
+from lowtide.problem import ROOT
+from lowtide.program import Call, Program, Region, Step, Storage, StorageKind, Value
+
+
+@dataclass(frozen=True)
+class Request:
+    """What of a module is planned; the options of ExecuTorch's own pass.
+
+    Args:
+        alignment: bytes.
+        signature: tells mutable buffers from inputs; None if there is none.
+        plan_inputs, plan_outputs, plan_state: whether inputs, outputs and mutable buffers get a place.
+        device_aware: whether devices have memory of their own.
+    """
+
+    alignment: int
+    signature: Any
+    plan_inputs: bool
+    plan_outputs: bool
+    plan_state: bool
+    device_aware: bool
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A Program and what its parts are in ExecuTorch's graphs.
+
+    Args:
+        program: what runs.
+        modules: the graph module of each region.
+        specs: for each storage, the specs that are it.
+        values: for each spec that a node has, the value behind it.
+        passed: for each parameter, the values that calls pass for it.
+        arenas: memory ids.
+    """
+
+    program: Program
+    modules: tuple[fx.GraphModule, ...]
+    specs: tuple[tuple[Any, ...], ...]
+    values: Mapping[Any, int]
+    passed: Mapping[int, tuple[int | None, ...]]
+    arenas: Arenas
+
+    def storage_of(self, spec: Any) -> int | None:
+        """The storage that always holds a spec's tensor; None if there is none, or it depends on the call."""
+        value = self.values.get(spec)
+        return None if value is None else self._home(value)
+
+    def _home(self, value: int) -> int | None:
+        own = self.program.values[value].storage
+        if own is not None:
+            return own
+        homes = {None if v is None else self._home(v) for v in self.passed.get(value, ())}
+        return homes.pop() if len(homes) == 1 else None
+
+
+def import_modules(root: fx.GraphModule, request: Request, groups: Groups) -> Imported:
+    """Read a tree of graph modules that is about to be planned.
+
+    Args:
+        root: the method's graph module, with specs and ``memory.alloc`` nodes.
+        request: what is planned.
+        groups: specs that are to be one storage; moved results are added to it.
+
+    Raises:
+        UnsupportedError: a node that ExecuTorch's emitter does not know.
+    """
+    join_moved(root, groups)
+    return _Walker(request, groups).run(root)
+
+
+def join_moved(module: fx.GraphModule, groups: Groups) -> None:
+    """Make the result of every cond, and what its branches return for it, one storage."""
+    for node in module.graph.nodes:
+        called = control_flow(node)
+        if called is None:
+            continue
+        for graph in called.graphs:
+            child = graph_of(module, graph)
+            if called.kind == "cond":
+                for result, output in zip(specs_of(node), outputs_of(child), strict=True):
+                    returned = spec_of(output)
+                    if result is not None and returned is not None:
+                        groups.join(result, returned)
+            join_moved(child, groups)
+
+
+@dataclass
+class _Draft:
+    """A region while its graph is being walked."""
+
+    position: int
+    name: str
+    kind: str
+    parent: int | None
+    module: fx.GraphModule
+    params: list[int] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    outputs: list[int | None] = field(default_factory=list)
+
+    def freeze(self) -> Region:
+        return Region(
+            self.name, tuple(self.params), tuple(self.steps), tuple(self.outputs), self.kind, self.parent
+        )
+
+
+class _Walker:
+    def __init__(self, request: Request, groups: Groups) -> None:
+        self.request, self.groups = request, groups
+        self.drafts: list[_Draft] = []
+        self.known: dict[int, int] = {}
+        self.storages: list[Storage] = []
+        self.members: list[tuple[Any, ...]] = []
+        self.home: dict[Any, int] = {}  # leader of a group -> its storage
+        self.values: list[Value] = []
+        self.value_of: dict[Any, int] = {}
+        self.passed: dict[int, list[int | None]] = defaultdict(list)
+
+    def run(self, root: fx.GraphModule) -> Imported:
+        draft = self.open(root, ROOT, "root", None)
+        for node in placeholders_of(root):
+            self.root_input(draft, node)
+        self.walk(draft)
+        arenas = self.settle(draft)
+        program = Program(
+            tuple(draft.freeze() for draft in self.drafts), tuple(self.values), tuple(self.storages)
+        )
+        return Imported(
+            program=program,
+            modules=tuple(draft.module for draft in self.drafts),
+            specs=tuple(self.members),
+            values=self.value_of,
+            passed={value: tuple(found) for value, found in self.passed.items()},
+            arenas=arenas,
+        )
+
+    def open(self, module: fx.GraphModule, name: str, kind: str, parent: int | None) -> _Draft:
+        draft = _Draft(len(self.drafts), name, kind, parent, module)
+        self.drafts.append(draft)
+        self.known[id(module)] = draft.position
+        return draft
+
+    # Values and storages.
+
+    def value(
+        self,
+        draft: _Draft,
+        spec: Any,
+        name: str,
+        kind: StorageKind = "temporary",
+        node: fx.Node | None = None,
+    ) -> int:
+        """The value of a spec; made, with a storage of its own, when it is met first."""
+        if spec not in self.value_of:
+            leader = self.groups.find(spec)
+            if leader not in self.home:
+                self.home[leader] = self.storage(draft, leader, f"{draft.name}/{name}", kind, node)
+            self.value_of[spec] = self.add(
+                Value(f"{draft.name}/{name}", draft.position, self.home[leader], layout=layout_of(spec))
+            )
+        return self.value_of[spec]
+
+    def storage(self, draft: _Draft, leader: Any, name: str, kind: StorageKind, node: fx.Node | None) -> int:
+        members = tuple(self.groups.members(leader))
+        sizes = [size_of(spec, self.request.alignment) for spec in members]
+        bounded = [size for size in sizes if size is not None]
+        self.members.append(members)
+        self.storages.append(
+            Storage(
+                name=name,
+                size=max(bounded) if len(bounded) == len(sizes) else None,
+                kind=kind,
+                region=draft.position,
+                alignment=self.request.alignment,
+                dtype=str(leader.dtype).removeprefix("torch."),
+                shape=tuple(int(d) if isinstance(d, int) else str(d) for d in leader.shape),
+                operator=None if node is None else str(node.target),
+                source=None if node is None else source_of(node),
+            )
+        )
+        return len(self.storages) - 1
+
+    def add(self, value: Value) -> int:
+        self.values.append(value)
+        return len(self.values) - 1
+
+    def parameter(self, draft: _Draft, node: fx.Node, suffix: str = "") -> int:
+        param = self.add(Value(f"{draft.name}/{node.name}{suffix}", draft.position))
+        draft.params.append(param)
+        return param
+
+    def values_in(self, draft: _Draft, argument: Any) -> list[int]:
+        """Values of all tensors in an argument."""
+        return [
+            self.value(draft, spec, node.name)
+            for node in nodes_in(argument)
+            for spec in specs_of(node)
+            if spec is not None
+        ]
+
+    def single(self, draft: _Draft, argument: Any) -> int | None:
+        """The value of one argument; None if it is no tensor."""
+        spec = spec_of(argument)
+        return None if spec is None else self.value(draft, spec, argument.name)
+
+    # Nodes.
+
+    def root_input(self, draft: _Draft, node: fx.Node) -> None:
+        spec = spec_of(node)
+        if spec is None:
+            return
+        kind: StorageKind = "input"
+        if spec.const:
+            kind = "state" if node.meta.get("weight_has_gradient", False) else "constant"
+        elif _is_mutable_buffer(node, self.request.signature):
+            kind = "state"
+        value = self.value(draft, spec, node.name, kind)
+        if kind == "input":
+            draft.params.append(value)
+
+    def walk(self, draft: _Draft) -> None:
+        for node in draft.module.graph.nodes:
+            if node.op == "get_attr":
+                spec = spec_of(node)
+                if spec is not None:
+                    self.value(draft, spec, node.name, "constant")
+            elif node.op == "output":
+                draft.outputs = [self.single(draft, output) for output in outputs_of(draft.module)]
+            elif node.op == "call_function":
+                called = control_flow(node)
+                if called is not None:
+                    self.call(draft, node, called)
+                else:
+                    self.step(draft, node)
+            elif node.op != "placeholder":
+                raise UnsupportedError(
+                    f"node {draft.name}/{node.name}: ExecuTorch cannot emit a {node.op} node: "
+                    "lower the program with to_edge first"
+                )
+
+    def step(self, draft: _Draft, node: fx.Node) -> None:
+        effect = effect_of(node)
+        if effect is None:
+            return
+        made = {}
+        for i, spec in enumerate(effect.writes):
+            if spec not in made:
+                name = node.name if len(effect.writes) == 1 else f"{node.name}.{i}"
+                made[spec] = self.value(draft, spec, name, node=node)
+        draft.steps.append(
+            Step(
+                name=node.name,
+                operator=str(node.target),
+                reads=tuple(dict.fromkeys(self.values_in(draft, effect.reads))),
+                writes=tuple(made.values()),
+                partial=tuple(dict.fromkeys(self.values_in(draft, effect.partial))),
+                effects=not made,
+                source=source_of(node),
+            )
+        )
+
+    def call(self, draft: _Draft, node: fx.Node, called: ControlFlow) -> None:
+        carried = len(called.inits)
+        specs = specs_of(node)
+        results: list[int | None] = []
+        for i, spec in enumerate(specs):
+            kind: StorageKind = "carry" if i < carried else "result"
+            name = node.name if len(specs) == 1 else f"{node.name}.{i}"
+            results.append(None if spec is None else self.value(draft, spec, name, kind, node))
+        operands = tuple(self.single(draft, argument) for argument in (*called.slices, *called.operands))
+        call = Call(
+            kind=called.kind,
+            regions=tuple(self.child(draft, graph, called) for graph in called.graphs),
+            operands=operands,
+            carries=tuple(results[:carried]),
+            inits=tuple(self.single(draft, argument) for argument in called.inits),
+            results=tuple(results[carried:]),
+            selector=self.single(draft, called.selector),
+        )
+        for region in call.regions:
+            for param, passed in zip(self.drafts[region].params, (*call.carries, *operands), strict=True):
+                self.passed[param].append(passed)
+        draft.steps.append(Step(node.name, str(node.target), effects=True, call=call, source=source_of(node)))
+
+    def child(self, parent: _Draft, graph: fx.Node, called: ControlFlow) -> int:
+        """The region of a graph that is called; one that is called twice is one region."""
+        module = graph_of(parent.module, graph)
+        if id(module) in self.known:
+            return self.known[id(module)]
+        kind = "branch" if called.kind == "cond" else "body"
+        draft = self.open(module, f"{parent.name}/{graph.target}", kind, parent.position)
+        first = len(called.inits)
+        for i, node in enumerate(placeholders_of(module)):
+            if first <= i < first + len(called.slices):
+                self.slice(draft, node)
+                continue
+            param = self.parameter(draft, node)
+            spec = spec_of(node)
+            if spec is not None:
+                self.value_of[spec] = param
+        self.walk(draft)
+        return draft.position
+
+    def slice(self, draft: _Draft, node: fx.Node) -> None:
+        """The placeholder of a slice has bytes of its own, filled at the start of each round."""
+        source = self.parameter(draft, node, "/of")
+        value = self.value(draft, spec_of(node), node.name, node=node)
+        draft.steps.append(
+            Step(f"{node.name}/slice", "aten.select_copy.int_out", reads=(source,), writes=(value,))
+        )
+
+    def settle(self, root: _Draft) -> Arenas:
+        """Fix kind and place of every storage, and whether it is planned, now that all uses are known."""
+        request = self.request
+        returned = {self.values[v].storage for v in root.outputs if v is not None}
+        wanted = {"input": request.plan_inputs, "state": request.plan_state, "constant": False}
+        for position, storage in enumerate(self.storages):
+            kind = storage.kind
+            planned = storage.size is not None and wanted.get(kind, True)
+            if position in returned and kind not in ("state", "constant"):
+                planned = planned and request.plan_outputs
+                kind = kind if kind == "input" else "output"
+            self.storages[position] = replace(storage, kind=kind, planned=planned, persistent=kind == "state")
+        deciding = [_deciding(members) for members in self.members]
+        planned_specs = [
+            spec for spec, storage in zip(deciding, self.storages, strict=True) if storage.planned
+        ]
+        arenas = Arenas.of(planned_specs, request.device_aware)
+        for position, spec in enumerate(deciding):
+            self.storages[position] = replace(self.storages[position], arena=arenas.id_of(spec))
+        return arenas
+
+
+def _deciding(members: tuple[Any, ...]) -> Any:
+    """The spec that decides on the pool of a storage: the first that a custom pass gave a memory id."""
+    return next((spec for spec in members if spec.mem_id is not None), members[0])

@@ -1,0 +1,176 @@
+"""In-place reuse that ExecuTorch asks for: honoured where nothing reads the old bytes, refused elsewhere.
+
+Its reinplace pass asks in two ways: it rewrites an operator to the one that changes its argument
+(``index_put`` to ``index_put_``), or notes on the node that the result should take the argument's bytes.
+It looks at one graph and at names only: a live view of the argument, or a branch that reads it, escapes it.
+Here every request is first taken for the functional operator that it was, and granted if liveness over the
+whole tree shows that neither tensor is written while the other is still to be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from executorch.exir.memory_planning import (
+    _alias_inplace_result_specs,
+    _is_inplace_node,
+    _is_out_var_node,
+)
+from torch import fx
+
+from lowtide.executorch.calls import tree
+from lowtide.executorch.copies import clone_before
+from lowtide.executorch.specs import Groups, nodes_in, spec_of
+from lowtide.frontends.torch_export.effects import schema_holder
+from lowtide.liveness import solve
+from lowtide.lowering import lower
+from lowtide.problem import ROOT
+
+if TYPE_CHECKING:
+    from lowtide.executorch.importing import Imported
+    from lowtide.flow import FlowGraph
+
+
+@dataclass(frozen=True)
+class InPlace:
+    """One request.
+
+    Args:
+        region: qualified name of the graph.
+        node: the operator.
+        base: the node of the argument whose bytes the result should take.
+        rewritten: whether the operator itself writes over its argument; otherwise it writes wherever its
+            result is put.
+    """
+
+    region: str
+    node: fx.Node
+    base: fx.Node
+    rewritten: bool
+
+    @property
+    def specs(self) -> tuple[Any, Any]:
+        """Specs of the argument and of the result."""
+        return spec_of(self.base), spec_of(self.node)
+
+
+def find_requests(root: fx.GraphModule) -> list[InPlace]:
+    """All requests in a tree of graphs. Where a user wrote in place, both names are made one tensor at once."""
+    found = []
+    for region, module in tree(root, ROOT):
+        for node in module.graph.nodes:
+            if _is_inplace_node(node):
+                base = _changed_argument(node)
+                if base is not None and spec_of(base) is not spec_of(node):
+                    found.append(InPlace(region, node, base, rewritten=True))
+                else:
+                    _alias_inplace_result_specs(node)
+            elif _is_out_var_node(node) and "_share_alloc_with_arg_idx" in node.meta:
+                base = node.args[node.meta["_share_alloc_with_arg_idx"]]
+                if isinstance(base, fx.Node) and None not in (spec_of(base), spec_of(node)):
+                    found.append(InPlace(region, node, base, rewritten=False))
+    return found
+
+
+def _changed_argument(node: fx.Node) -> fx.Node | None:
+    """The argument that a core operator changes; None for ``copy_`` and for operators of other libraries.
+
+    Core operators are functional until the reinplace pass rewrites them, so whoever reads the old name wants
+    the old bytes. ``copy_`` is how state is written back, and users of a custom in-place operator read its
+    argument to see what it did.
+    """
+    schema = schema_holder(node.target)._schema
+    if not schema.name.startswith("aten::") or schema.name == "aten::copy_":
+        return None
+    for argument, passed in zip(schema.arguments, node.args, strict=False):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            nodes = nodes_in(passed)
+            return nodes[0] if len(nodes) == 1 and spec_of(node) is not None else None
+    return None
+
+
+def settle_requests(requests: list[InPlace], imported: Imported, groups: Groups) -> list[str]:
+    """Grant or refuse each request, in order, and make the graphs say so.
+
+    Args:
+        requests: as found.
+        imported: the tree with every request taken for its functional form.
+        groups: granted pairs are joined here.
+
+    Returns:
+        The reason for each refusal.
+    """
+    refused = []
+    judge = _Judge(imported)
+    for request in requests:
+        base, result = request.specs
+        reason = judge.objection(request)
+        if reason is None:
+            judge.grant(request)
+            groups.join(base, result)
+        else:
+            refused.append(f"{request.region}/{request.node.name}: not in place: {reason}")
+            result.inplace_base = None
+        if request.rewritten:
+            if reason is not None:
+                request.node.replace_input_with(request.base, clone_before(request.node, request.base))
+            _alias_inplace_result_specs(request.node)
+    return refused
+
+
+class _Judge:
+    """Decides whether two storages can be one; grants add up."""
+
+    def __init__(self, imported: Imported) -> None:
+        self.imported = imported
+        self.flow: FlowGraph = lower(imported.program)
+        self.live_out = solve(self.flow).live_out
+        self.merged: dict[int, frozenset[int]] = {}
+
+    def members(self, storage: int) -> frozenset[int]:
+        return self.merged.get(storage, frozenset((storage,)))
+
+    def storages(self, request: InPlace) -> tuple[int | None, int | None]:
+        base, result = request.specs
+        return self.imported.storage_of(base), self.imported.storage_of(result)
+
+    def grant(self, request: InPlace) -> None:
+        base, result = self.storages(request)
+        assert base is not None
+        assert result is not None
+        both = self.members(base) | self.members(result)
+        for member in both:
+            self.merged[member] = both
+
+    def objection(self, request: InPlace) -> str | None:
+        """Why the result cannot take the argument's bytes; None if it can."""
+        storages = self.imported.program.storages
+        a, b = self.storages(request)
+        if a is None or b is None:
+            return "the argument is another tensor at every call"
+        base, result = storages[a], storages[b]
+        if base.kind == "constant":
+            return f"{base.name} is a constant"
+        if base.size != result.size or base.arena != result.arena:
+            return f"{base.name} has another size or memory id"
+        if base.planned != result.planned and not request.rewritten:
+            return f"only one of {base.name} and {result.name} is planned"
+        for first in self.members(a):
+            for second in self.members(b):
+                for written, other in ((first, second), (second, first)):
+                    for tick in self.clashes(written, other):
+                        return (
+                            f"{storages[other].name} is read after "
+                            f"{self.flow.describe(tick)} has written {storages[written].name}"
+                        )
+        return None
+
+    def clashes(self, written: int, other: int) -> Iterator[int]:
+        """Ticks at which one storage is written while the other is still to be read."""
+        for tick, point in enumerate(self.flow.points):
+            if (self.live_out[tick] >> other) & 1 and (
+                written in point.full_writes or written in point.partial_writes
+            ):
+                yield tick

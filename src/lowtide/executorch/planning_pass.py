@@ -1,0 +1,163 @@
+"""The pass: ExecuTorch's, with every graph of a method planned on one timeline."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from executorch.exir.memory_planning import update_all_tensors_lifetime
+from executorch.exir.passes import MemoryPlanningPass as StockPass
+from executorch.exir.passes.memory_planning_pass import (
+    _check_default_mem_ids,
+    _insert_mutable_buffer_specs,
+    _MemoryPlanningState,
+)
+from executorch.exir.tensor import ALIGNMENT
+from torch import fx
+from torch.fx.passes.infra.pass_base import PassResult
+
+from lowtide.errors import LowtideError
+from lowtide.executorch.copies import add_copies, declare_stacked, refresh_outputs
+from lowtide.executorch.importing import Imported, Request, import_modules
+from lowtide.executorch.inplace import find_requests, settle_requests
+from lowtide.executorch.specs import Groups
+from lowtide.executorch.writing import write_plan
+from lowtide.pack.registry import Options
+from lowtide.planner import plan_problem
+from lowtide.timeline import build_problem
+from lowtide.verifier import Report, verify
+
+if TYPE_CHECKING:
+    from lowtide.hierarchy import Hierarchy
+    from lowtide.problem import Plan
+
+log = logging.getLogger(__name__)
+
+
+class MemoryPlanningPass(StockPass):  # type: ignore[misc]
+    """Drop-in for ``executorch.exir.passes.MemoryPlanningPass``: smaller arenas, correct control flow.
+
+    After ``to_executorch`` the pass holds what it did:
+
+    - ``plan``: the finished plan of the last method, ``plans`` those of all methods in order;
+    - ``reports``: what the verifier looked at, one a method;
+    - ``notes``: clones that it had to insert and in-place reuse that it refused, with reasons.
+
+    Args:
+        alloc_graph_input, alloc_graph_output, alloc_mutable_buffers: whether inputs, outputs and mutable
+            buffers get a place in the arena. What is input and output at once is planned only if both are.
+        share_mutable_buffers: whether buffers of the same name are one tensor in all methods; they then get
+            an arena of their own, memory id 2.
+        alignment: bytes; offsets are multiples of it, and sizes are rounded up to one.
+        packer: name of the packing algorithm.
+        hierarchy: which memory a graph and those that it calls may share.
+        timeout: seconds that the search may take a method; it ends as soon as the plan is proved optimal.
+        seed: of every random choice.
+        threads: workers; 0 for one a processor.
+
+    Raises:
+        ValueError: ``share_mutable_buffers`` without ``alloc_mutable_buffers``.
+    """
+
+    def __init__(
+        self,
+        *,
+        alloc_graph_input: bool = True,
+        alloc_graph_output: bool = True,
+        alloc_mutable_buffers: bool = True,
+        share_mutable_buffers: bool = False,
+        alignment: int = ALIGNMENT,
+        packer: str = "auto",
+        hierarchy: Hierarchy = "joint",
+        timeout: float | None = 5.0,
+        seed: int = 0,
+        threads: int = 0,
+    ) -> None:
+        super().__init__(
+            memory_planning_algo=_no_algorithm,
+            alloc_graph_input=alloc_graph_input,
+            alloc_graph_output=alloc_graph_output,
+            alloc_mutable_buffers=alloc_mutable_buffers,
+            share_mutable_buffers=share_mutable_buffers,
+            alignment=alignment,
+        )
+        self.packer = packer
+        self.hierarchy: Hierarchy = hierarchy
+        self.options = Options(timeout=timeout, seed=seed, threads=threads)
+        self.plans: list[Plan] = []
+        self.reports: list[Report] = []
+        self.notes: list[str] = []
+        self._finished = False
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the last method.
+
+        Raises:
+            LowtideError: nothing was planned yet.
+        """
+        if not self.plans:
+            raise LowtideError("nothing was planned yet: pass this to to_executorch first")
+        return self.plans[-1]
+
+    def run(self, graph_module: fx.GraphModule, graph_signature: Any = None) -> PassResult:
+        """Plan a method: its graph module and every one that it runs.
+
+        Raises:
+            UnsupportedError: a node that ExecuTorch cannot emit.
+            VerificationError: the plan is wrong; nothing was written to the graphs.
+        """
+        if self._finished:  # the same pass serves another program
+            self.plans, self.reports, self.notes, self._finished = [], [], [], False
+        self._set_alloc_node_spec(graph_module)
+        self.notes += add_copies(graph_module, self.alloc_graph_output)
+        declare_stacked(graph_module)
+        imported = self._import(graph_module, graph_signature)
+        problem = build_problem(imported.program)
+        plan = plan_problem(problem, packer=self.packer, hierarchy=self.hierarchy, options=self.options)
+        self.reports.append(verify(plan, imported.program))
+        self.plans.append(plan)
+        write_plan(imported, plan)
+        refresh_outputs(imported.modules)
+        for module in imported.modules:
+            update_all_tensors_lifetime(module, graph_signature)
+        if self.share_mutable_buffers and graph_signature is not None:
+            self.state.graph_modules.append(graph_module)
+            _check_default_mem_ids(graph_module)
+            _insert_mutable_buffer_specs(self.state, graph_module, graph_signature)
+        return PassResult(graph_module, True)
+
+    def run_multimethod(self) -> None:
+        """Place what methods share; ExecuTorch calls this when every method is planned."""
+        super().run_multimethod()
+        self.state = _MemoryPlanningState()
+        self._finished = True
+
+    def _import(self, graph_module: fx.GraphModule, signature: Any) -> Imported:
+        """The whole tree as a Program, in-place reuse settled."""
+        groups = Groups()
+        requests = find_requests(graph_module)
+        imported = self._read(graph_module, signature, groups)
+        if requests:
+            refused = settle_requests(requests, imported, groups)
+            for reason in refused:
+                log.info(reason)
+            self.notes += refused
+            imported = self._read(graph_module, signature, groups)
+        return imported
+
+    def _read(self, graph_module: fx.GraphModule, signature: Any, groups: Groups) -> Imported:
+        request = Request(
+            alignment=self.alignment,
+            signature=signature,
+            plan_inputs=self.alloc_graph_input,
+            plan_outputs=self.alloc_graph_output,
+            # Shared ones are placed when all methods are known (run_multimethod).
+            plan_state=self.alloc_mutable_buffers and not self.share_mutable_buffers,
+            device_aware=self.enable_non_cpu_memory_planning,
+        )
+        return import_modules(graph_module, request, groups)
+
+
+def _no_algorithm(*_: Any) -> list[int]:
+    raise LowtideError("this pass plans whole methods: choose a packer instead of an algorithm")

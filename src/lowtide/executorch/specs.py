@@ -1,0 +1,100 @@
+"""What ExecuTorch keeps about a tensor: its ``TensorSpec``, and which node has which.
+
+One spec is one tensor of the emitted program: nodes that share a spec share its bytes. A view that costs
+nothing (``memory.view``) has a spec of its own, whose place is that of what it is a view of.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from executorch.exir import memory
+from executorch.exir.tensor import TensorSpec
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from lowtide.problem import align_up
+
+
+def specs_of(node: fx.Node) -> list[Any]:
+    """Specs of a node's result, flat; None for what is no tensor. A view's are those of its base."""
+    while node.op == "call_function" and node.target is memory.view:
+        node = node.args[0]
+    return [
+        spec if isinstance(spec, TensorSpec) else None for spec in pytree.tree_leaves(node.meta.get("spec"))
+    ]
+
+
+def spec_of(argument: Any) -> Any:
+    """The only spec of an argument; None if it is no tensor."""
+    if not isinstance(argument, fx.Node):
+        return None
+    specs = specs_of(argument)
+    return specs[0] if len(specs) == 1 else None
+
+
+def nodes_in(argument: Any) -> list[fx.Node]:
+    """All nodes in an argument, however deep, in order."""
+    return [leaf for leaf in pytree.tree_leaves(argument) if isinstance(leaf, fx.Node)]
+
+
+def outputs_of(module: fx.GraphModule) -> list[Any]:
+    """What a graph returns, flat: nodes, or constants such as None."""
+    return list(pytree.tree_leaves(module.graph.output_node().args[0]))
+
+
+def placeholders_of(module: fx.GraphModule) -> list[fx.Node]:
+    """A graph's inputs in order."""
+    return list(module.graph.find_nodes(op="placeholder"))
+
+
+def view_base(node: fx.Node) -> Any:
+    """The spec whose place the spec of a ``memory.view`` node reports as its own.
+
+    It is usually that of the node's argument, but not where a pass has given that node another spec since.
+    """
+    spec = node.meta["spec"]
+    while hasattr(type(spec), "_run_guards"):
+        spec = spec._base
+    return spec
+
+
+def size_of(spec: Any, alignment: int) -> int | None:
+    """Bytes to reserve, rounded up to the alignment; None if there is no bound."""
+    if spec.is_dynamic_unbound_tensor:
+        return None
+    return align_up(int(spec.nbytes()), alignment)
+
+
+def layout_of(spec: Any) -> str:
+    """How elements lie in the bytes; empty for a dynamic shape, whose strides are known at run time only."""
+    if not spec.is_static_shape_tensor:
+        return ""
+    return f"{spec.dtype}/{tuple(spec.shape)}/{tuple(spec.dim_order)}"
+
+
+class Groups:
+    """Disjoint sets of specs that are one block of bytes. The first spec of a set stands for it."""
+
+    def __init__(self) -> None:
+        self._leader: dict[Any, Any] = {}
+        self._members: dict[Any, list[Any]] = {}
+
+    def find(self, spec: Any) -> Any:
+        """The spec that stands for this one's set."""
+        return self._leader.get(spec, spec)
+
+    def join(self, first: Any, second: Any) -> None:
+        """Make two sets one; the leader of the first stays."""
+        first, second = self.find(first), self.find(second)
+        if first is second:
+            return
+        moved = self._members.pop(second, [second])
+        self._members.setdefault(first, [first]).extend(moved)
+        for spec in moved:
+            self._leader[spec] = first
+
+    def members(self, spec: Any) -> tuple[Any, ...]:
+        """All specs of a set."""
+        leader = self.find(spec)
+        return tuple(self._members.get(leader, [leader]))
