@@ -56,11 +56,11 @@ def show_plan(plan: Plan, name: str, reuse_pairs: int) -> None:
     out = console()
     made = table("arena", "buffers", "bytes", "live peak", "lower bound", "ratio", "")
     for use in plan.uses:
-        count = sum(buffer.arena == use.id for buffer in plan.problem.buffers)
+        here = sum(buffer.arena == use.id for buffer in plan.problem.buffers)
         verdict = "[green]optimal[/]" if use.bytes == use.lower_bound_bytes else ""
         made.add_row(
             str(use.id),
-            f"{count:,}",
+            f"{here:,}",
             both(use.bytes),
             both(use.live_peak_bytes),
             both(use.lower_bound_bytes),
