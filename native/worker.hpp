@@ -1,0 +1,58 @@
+// One thread's share of the exact search: its searches, their memories and its random choices.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "bands.hpp"
+#include "canonical.hpp"
+#include "parts.hpp"
+
+namespace lowtide {
+
+// One run of a search, cut off after so many nodes.
+struct Task {
+  Index part = 0;
+  Bytes arena = 0;          // the ceiling to fit under
+  std::int64_t nodes = 0;   // the budget
+  std::int64_t turn = 0;    // counts the runs on this part; varies the order
+  Index window_begin = -1;  // sections of the part's instance to look at alone, if >= 0
+  Index window_end = -1;
+};
+
+struct Report {
+  Outcome outcome = Outcome::kStopped;
+  std::int64_t nodes = 0;
+  std::vector<Bytes> bases;  // of the part's units, if the whole part was packed
+};
+
+class Worker {
+ public:
+  Worker(const Parts& parts, const RuleSet& rules, std::uint64_t seed);
+
+  // The same tasks in the same order give the same reports, unless `stop` intervenes.
+  Report run(const Task& task, const std::atomic<bool>& stop);
+
+ private:
+  struct Solver {
+    std::unique_ptr<CanonicalSearch> canonical;
+    std::unique_ptr<BandSearch> bands;
+    std::vector<std::vector<double>> keys;  // one list for each static order
+  };
+
+  Solver& solver(Index part);
+  Report run_window(const Task& task, const std::atomic<bool>& stop);
+  std::vector<Index> order(const Solver& solver, std::int64_t turn, const std::vector<double>& weights);
+  double noise();
+
+  const Parts& parts_;
+  const RuleSet rules_;
+  std::uint64_t random_;
+  DeadEnds dead_ends_;
+  std::map<Index, Solver> solvers_;
+};
+
+}  // namespace lowtide
