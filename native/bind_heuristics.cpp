@@ -8,8 +8,8 @@
 
 #include "bindings.hpp"
 #include "check.hpp"
-#include "first_fit.hpp"
 #include "live_peak.hpp"
+#include "order_packer.hpp"
 #include "orders.hpp"
 
 namespace lowtide {

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "checked.hpp"
 #include "ranks.hpp"
 
 namespace lowtide {
@@ -47,6 +48,51 @@ std::vector<Key> conflict_degrees(const Problem& p) {
   return degree;
 }
 
+// The most bytes that are live at any time during each buffer's life.
+std::vector<Bytes> busiest_moments(const Problem& p) {
+  const Ranks ranks(p);
+  std::size_t leaves = 1;
+  while (leaves < static_cast<std::size_t>(ranks.count())) leaves *= 2;
+  std::vector<Key> change(leaves + 1);
+  for (Index i = 0; i < p.count(); ++i) {
+    for (Index k = p.first[i]; k < p.first[i + 1]; ++k) {
+      change[ranks.spans[k].start] += p.size[i];
+      change[ranks.spans[k].stop] -= p.size[i];
+    }
+  }
+  std::vector<Bytes> tree(2 * leaves);  // maxima over ranges of ranks
+  Key live = 0;
+  for (std::size_t r = 0; r < leaves; ++r) {
+    live += change[r];
+    if (live > kMaxBytes) throw_overflow();
+    tree[leaves + r] = static_cast<Bytes>(live);
+  }
+  for (std::size_t node = leaves - 1; node > 0; --node)
+    tree[node] = std::max(tree[2 * node], tree[2 * node + 1]);
+
+  std::vector<Bytes> peak(p.count());
+  for (Index i = 0; i < p.count(); ++i) {
+    for (Index k = p.first[i]; k < p.first[i + 1]; ++k) {
+      std::size_t l = leaves + ranks.spans[k].start;
+      std::size_t r = leaves + ranks.spans[k].stop;
+      for (; l < r; l /= 2, r /= 2) {
+        if (l & 1) peak[i] = std::max(peak[i], tree[l++]);
+        if (r & 1) peak[i] = std::max(peak[i], tree[--r]);
+      }
+    }
+  }
+  return peak;
+}
+
+// By the busiest moment of each buffer's life, then by another key, which must lie in [0, 2^63).
+std::vector<Key> behind_peak(const Problem& p, std::vector<Key> key) {
+  const std::vector<Bytes> peak = busiest_moments(p);
+  for (Index i = 0; i < p.count(); ++i) {
+    key[i] = (Key{peak[i]} << 63) + std::clamp<Key>(key[i], 0, kMaxBytes);
+  }
+  return key;
+}
+
 template <class KeyOf>
 std::vector<Key> keys(const Problem& p, KeyOf&& key_of) {
   std::vector<Key> result(p.count());
@@ -68,13 +114,17 @@ std::vector<Key> keys_by_name(const Problem& p, std::string_view name) {
     for (Index i = 0; i < p.count(); ++i) key[i] *= p.size[i];
     return key;
   }
+  if (name == "peak") return behind_peak(p, keys(p, [&](Index i) { return duration(p, i); }));
+  if (name == "peak-size") return behind_peak(p, keys(p, [&](Index i) { return Key{p.size[i]}; }));
+  if (name == "peak-conflicts") return behind_peak(p, conflict_degrees(p));
   throw std::invalid_argument("no order is called '" + std::string(name) + "'");
 }
 
 }  // namespace
 
 std::vector<std::string_view> order_names() {
-  return {"given", "size", "duration", "area", "start", "stop", "conflicts", "conflicts-size"};
+  return {"given",     "size",           "duration", "area",      "start",         "stop",
+          "conflicts", "conflicts-size", "peak",     "peak-size", "peak-conflicts"};
 }
 
 std::vector<Index> order_by(const Problem& p, std::string_view name) {
