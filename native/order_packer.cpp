@@ -33,7 +33,7 @@ Setting::Setting(const Problem& p) : problem(p), ranks(p), units(p) {
 OrderPacker::OrderPacker(const Setting& setting)
     : setting_(setting), occupancy_(setting.problem, setting.ranks) {}
 
-bool OrderPacker::pack(const std::vector<Index>& order, Fit fit, const std::atomic<bool>& stop,
+bool OrderPacker::pack(const std::vector<Index>& order, Fit fit, const std::function<bool()>& stop,
                        Packing& packing) {
   const Units& units = setting_.units;
   std::vector<Bytes>& offset = packing.offset;
@@ -43,7 +43,7 @@ bool OrderPacker::pack(const std::vector<Index>& order, Fit fit, const std::atom
     if (units[u].pinned != kNone) put(units[u], units[u].pinned, offset);
   }
   for (const Index i : order) {
-    if (stop.load(std::memory_order_relaxed)) return false;
+    if (stop()) return false;
     if (offset[i] != kNone) continue;
     const Unit& unit = units[units.unit_of(i)];
     put(unit, choose(unit, fit, offset), offset);
@@ -112,7 +112,7 @@ Packing pack_in_order(const Problem& problem, const std::vector<Index>& order, F
   require_permutation(order, problem.count());
   const Setting setting(problem);
   Packing packing;
-  OrderPacker(setting).pack(order, fit, std::atomic<bool>(false), packing);
+  OrderPacker(setting).pack(order, fit, [] { return false; }, packing);
   return packing;
 }
 

@@ -4,7 +4,7 @@
 // duration they are the classical heuristics of Sekiyama et al. (2018) and of Pisarchyk and Lee (2020).
 #pragma once
 
-#include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -37,8 +37,8 @@ class OrderPacker {
 
   // Packs in the given order, a permutation of the buffers; a rigid group goes where its first member is in
   // the order, pinned buffers go first of all. The capacity is not looked at: compare it with the arena.
-  // Returns false, with no packing, if `stop` was raised meanwhile.
-  bool pack(const std::vector<Index>& order, Fit fit, const std::atomic<bool>& stop, Packing& packing);
+  // `stop` is asked before each placement; once it says yes, there is no packing, and the answer is false.
+  bool pack(const std::vector<Index>& order, Fit fit, const std::function<bool()>& stop, Packing& packing);
 
  private:
   void put(const Unit& unit, Bytes base, std::vector<Bytes>& offset);

@@ -28,6 +28,17 @@ Time stop(const Problem& p, Index i) {
   return p.first[i] < p.first[i + 1] ? p.intervals[p.first[i + 1] - 1].stop : 0;
 }
 
+// Duration, as the number of instants at which something starts: what does not depend on the clock.
+std::vector<Key> starts_outlived(const Problem& p) {
+  const Ranks ranks(p);
+  std::vector<Key> total(p.count());
+  for (Index i = 0; i < p.count(); ++i) {
+    for (Index k = p.first[i]; k < p.first[i + 1]; ++k)
+      total[i] += ranks.spans[k].stop - ranks.spans[k].start;
+  }
+  return total;
+}
+
 // How many pairs of overlapping intervals each buffer has with others: those that start before its stop,
 // less those that stop by its start.
 std::vector<Key> conflict_degrees(const Problem& p) {
@@ -114,7 +125,7 @@ std::vector<Key> keys_by_name(const Problem& p, std::string_view name) {
     for (Index i = 0; i < p.count(); ++i) key[i] *= p.size[i];
     return key;
   }
-  if (name == "peak") return behind_peak(p, keys(p, [&](Index i) { return duration(p, i); }));
+  if (name == "peak") return behind_peak(p, starts_outlived(p));
   if (name == "peak-size") return behind_peak(p, keys(p, [&](Index i) { return Key{p.size[i]}; }));
   if (name == "peak-conflicts") return behind_peak(p, conflict_degrees(p));
   throw std::invalid_argument("no order is called '" + std::string(name) + "'");
