@@ -95,12 +95,14 @@ std::vector<Bytes> busiest_moments(const Problem& p) {
   return peak;
 }
 
-// By the busiest moment of each buffer's life, then by another key, which must lie in [0, 2^63).
+// By the busiest moment of each buffer's life, then by another key, not negative, of which 63 bits count.
 std::vector<Key> behind_peak(const Problem& p, std::vector<Key> key) {
   const std::vector<Bytes> peak = busiest_moments(p);
-  for (Index i = 0; i < p.count(); ++i) {
-    key[i] = (Key{peak[i]} << 63) + std::clamp<Key>(key[i], 0, kMaxBytes);
-  }
+  Key largest = 0;
+  for (const Key k : key) largest = std::max(largest, k);
+  int excess = 0;
+  while (largest >> excess > kMaxBytes) ++excess;
+  for (Index i = 0; i < p.count(); ++i) key[i] = (Key{peak[i]} << 63) + (key[i] >> excess);
   return key;
 }
 
@@ -127,6 +129,8 @@ std::vector<Key> keys_by_name(const Problem& p, std::string_view name) {
   }
   if (name == "peak") return behind_peak(p, starts_outlived(p));
   if (name == "peak-size") return behind_peak(p, keys(p, [&](Index i) { return Key{p.size[i]}; }));
+  if (name == "peak-area")
+    return behind_peak(p, keys(p, [&](Index i) { return duration(p, i) * p.size[i]; }));
   if (name == "peak-conflicts") return behind_peak(p, conflict_degrees(p));
   throw std::invalid_argument("no order is called '" + std::string(name) + "'");
 }
@@ -134,13 +138,13 @@ std::vector<Key> keys_by_name(const Problem& p, std::string_view name) {
 }  // namespace
 
 std::vector<std::string_view> order_names() {
-  return {"given",     "size",           "duration", "area",      "start",         "stop",
-          "conflicts", "conflicts-size", "peak",     "peak-size", "peak-conflicts"};
+  return {"given",     "size",           "duration", "area",      "start",     "stop",
+          "conflicts", "conflicts-size", "peak",     "peak-size", "peak-area", "peak-conflicts"};
 }
 
 std::vector<Index> order_by(const Problem& p, std::string_view name) {
   const std::vector<Key> key = keys_by_name(p, name);
-  const std::vector<Key> length = keys(p, [&](Index i) { return duration(p, i); });
+  const std::vector<Key> length = starts_outlived(p);
   std::vector<Index> order(p.count());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](Index a, Index b) {

@@ -35,10 +35,10 @@ struct Start {
 
 // In the order in which a large problem should try them.
 constexpr Start kStarts[] = {
-    {"peak", Fit::kBest, Promotion::kHalfway},           {"conflicts-size", Fit::kFirst, Promotion::kToFront},
-    {"peak-conflicts", Fit::kBest, Promotion::kToFront}, {"size", Fit::kFirst, Promotion::kHalfway},
-    {"peak", Fit::kFirst, Promotion::kToFront},          {"conflicts", Fit::kBest, Promotion::kToFront},
-    {"duration", Fit::kFirst, Promotion::kHalfway},      {"area", Fit::kFirst, Promotion::kToFront},
+    {"peak-size", Fit::kFirst, Promotion::kHalfway},      {"peak", Fit::kBest, Promotion::kHalfway},
+    {"size", Fit::kFirst, Promotion::kHalfway},           {"peak-area", Fit::kBest, Promotion::kToFront},
+    {"conflicts-size", Fit::kFirst, Promotion::kToFront}, {"peak-conflicts", Fit::kBest, Promotion::kToFront},
+    {"peak-conflicts", Fit::kFirst, Promotion::kHalfway}, {"area", Fit::kFirst, Promotion::kToFront},
 };
 constexpr std::size_t kWheels = std::size(kStarts);
 constexpr std::int64_t kRoundsPerGeneration = 6;
