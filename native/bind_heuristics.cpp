@@ -8,9 +8,11 @@
 
 #include "bindings.hpp"
 #include "check.hpp"
-#include "first_fit.hpp"
+#include "interruptible.hpp"
 #include "live_peak.hpp"
+#include "order_packer.hpp"
 #include "orders.hpp"
+#include "squeaky_wheel.hpp"
 
 namespace lowtide {
 namespace {
@@ -48,6 +50,69 @@ void bind_packers(nb::module_& m) {
   m.def("order_names", &order_names);
 }
 
+struct ImproveResult {
+  Packing packing;
+  std::vector<std::pair<double, Bytes>> history;  // (seconds since the start, arena) at each improvement
+  std::int64_t rounds;
+  bool interrupted;
+};
+
+ImproveResult run_improve(const Problem& problem, double seconds, std::int64_t rounds, std::uint64_t seed,
+                          int threads, std::optional<Bytes> target,
+                          const std::optional<std::vector<Bytes>>& incumbent, const nb::object& progress) {
+  std::atomic<bool> stop = false;
+  const auto begin = Interruptible::Clock::now();
+  std::mutex mutex;
+  ImproveResult result{};
+
+  ImproveOptions options;
+  // With permissions the live peak is no bound; then the search just uses up its budget.
+  const bool permissions = !problem.coincide.empty() || !problem.placements.empty();
+  options.target = target ? *target : permissions ? 0 : live_peak(problem);
+  options.max_rounds = rounds;
+  options.threads = threads;
+  options.seed = seed;
+  options.stop = &stop;
+  options.incumbent = incumbent ? &*incumbent : nullptr;
+  options.on_improvement = [&](Bytes arena) {
+    const std::chrono::duration<double> elapsed = Interruptible::Clock::now() - begin;
+    const std::lock_guard lock(mutex);
+    result.history.emplace_back(elapsed.count(), arena);
+  };
+
+  std::size_t told = 0;
+  const auto work = [&] {
+    Improvement improvement = improve(problem, options);
+    result.packing = std::move(improvement.packing);
+    result.rounds = improvement.rounds;
+  };
+  const auto tell = [&] {
+    if (progress.is_none()) return;
+    std::vector<std::pair<double, Bytes>> news;
+    {
+      const std::lock_guard lock(mutex);
+      news.assign(result.history.begin() + static_cast<std::ptrdiff_t>(told), result.history.end());
+      told = result.history.size();
+    }
+    for (const auto& [when, arena] : news) progress(when, arena);
+  };
+  result.interrupted = Interruptible::run(seconds, stop, work, tell);
+  return result;
+}
+
+void bind_improve(nb::module_& m) {
+  nb::class_<ImproveResult>(m, "ImproveResult")
+      .def_prop_ro("offsets", [](const ImproveResult& r) { return r.packing.offset; })
+      .def_prop_ro("arena", [](const ImproveResult& r) { return r.packing.arena; })
+      .def_ro("history", &ImproveResult::history)
+      .def_ro("rounds", &ImproveResult::rounds)
+      .def_ro("interrupted", &ImproveResult::interrupted);
+  m.def("improve", &run_improve, nb::arg("problem"), nb::arg("seconds") = 1e9,
+        nb::arg("rounds") = std::numeric_limits<std::int64_t>::max(), nb::arg("seed") = 0,
+        nb::arg("threads") = 1, nb::arg("target").none() = nb::none(),
+        nb::arg("incumbent").none() = nb::none(), nb::arg("progress").none() = nb::none());
+}
+
 void bind_bound(nb::module_& m) {
   using Release = nb::call_guard<nb::gil_scoped_release>;
   m.def("live_peak", &live_peak, nb::arg("problem"), Release());
@@ -82,6 +147,7 @@ void bind_check(nb::module_& m) {
 
 void bind_heuristics(nb::module_& m) {
   bind_packers(m);
+  bind_improve(m);
   bind_bound(m);
   bind_check(m);
 }

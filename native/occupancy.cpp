@@ -118,11 +118,11 @@ void Occupancy::add_walkers(const Span& span, Bytes distance, Bytes size) {
 
 // Moves the walker past everything below the member's place, and the base up if something is in its way.
 // Returns whether the base moved.
-bool Occupancy::advance(Walker& w, const Unit& unit, Bytes& base) const {
+bool Occupancy::advance(Walker& w, Bytes& base) const {
   const Bytes before = base;
   Bytes low = base + w.distance;
   const auto make_way = [&](Bytes high) {
-    base = round_up(high - w.distance, unit.step, unit.phase);
+    base = round_up(high - w.distance, unit_->step, unit_->phase);
     if (base > highest_base_) throw_overflow();
     low = base + w.distance;
   };
@@ -149,7 +149,8 @@ Bytes Occupancy::ceiling(const Walker& w) {
   return kMaxBytes;
 }
 
-Occupancy::Room Occupancy::lowest_room(const Units& units, const Unit& unit, Bytes floor) {
+void Occupancy::seek(const Units& units, const Unit& unit) {
+  unit_ = &unit;
   walkers_.clear();
   Bytes reach = 0;
   for (const Member& member : units.members(unit)) {
@@ -160,18 +161,29 @@ Occupancy::Room Occupancy::lowest_room(const Units& units, const Unit& unit, Byt
       add_walkers(ranks_.spans[k], member.distance, size);
     }
   }
-  Bytes base = round_up(floor, unit.step, unit.phase);
   highest_base_ = kMaxBytes - reach;
+}
+
+Occupancy::Room Occupancy::next_room(Bytes floor) {
+  Bytes base = round_up(floor, unit_->step, unit_->phase);
   if (base > highest_base_) throw_overflow();
 
   // Round and round until nobody has objected for one full round.
   const std::size_t n = walkers_.size();
   for (std::size_t content = 0, k = 0; content < n; k = k + 1 == n ? 0 : k + 1) {
-    content = advance(walkers_[k], unit, base) ? 1 : content + 1;
+    content = advance(walkers_[k], base) ? 1 : content + 1;
   }
   Bytes top = kMaxBytes;
   for (const Walker& walker : walkers_) top = std::min(top, ceiling(walker));
   return {base, top == kMaxBytes ? kMaxBytes : top - base};
+}
+
+void Occupancy::clear() {
+  for (Block& block : blocks_) {
+    block.throughout.clear();
+    block.partials.clear();
+  }
+  for (RangeSet& set : tree_) set.clear();
 }
 
 }  // namespace lowtide

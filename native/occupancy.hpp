@@ -24,6 +24,7 @@ class RangeSet {
   };
 
   void insert(Bytes low, Bytes high);
+  void clear() { ranges_.clear(); }
   const std::vector<Range>& ranges() const { return ranges_; }
 
  private:
@@ -36,15 +37,20 @@ class Occupancy {
 
   void insert(Index buffer, Bytes offset);
 
-  // A legal base for a unit and the room above it: the unit could slide up by `slack` bytes (kMaxBytes if
-  // nothing is above).
+  // Forgets everything inserted, but keeps the memory.
+  void clear();
+
+  // A legal base for a unit, the lowest in its gap, and the room above it: the unit could slide up by `slack`
+  // bytes (kMaxBytes if nothing is above).
   struct Room {
     Bytes base;
     Bytes slack;
   };
 
-  // The lowest base >= floor at which the unit overlaps nothing inserted so far.
-  Room lowest_room(const Units& units, const Unit& unit, Bytes floor);
+  // Starts to look for room for a unit; next_room then finds the lowest base >= floor at which the unit
+  // overlaps nothing inserted. Later floors must be higher.
+  void seek(const Units& units, const Unit& unit);
+  Room next_room(Bytes floor);
 
  private:
   struct Partial {
@@ -72,7 +78,7 @@ class Occupancy {
   void add_walkers(const Span& span, Bytes distance, Bytes size);
   void add_walker(const RangeSet& set, Bytes distance, Bytes size);
   void add_walker(const std::vector<Partial>& partials, const Span& span, Bytes distance, Bytes size);
-  bool advance(Walker& walker, const Unit& unit, Bytes& base) const;
+  bool advance(Walker& walker, Bytes& base) const;
   static Bytes ceiling(const Walker& walker);
 
   const Problem& problem_;
@@ -80,10 +86,13 @@ class Occupancy {
   std::vector<Index> block_of_;     // rank -> block
   std::vector<Index> block_start_;  // block -> first rank; one past the end too
   std::vector<Block> blocks_;
-  Index leaves_ = 1;             // blocks, rounded up to a power of two
-  std::vector<RangeSet> tree_;   // heap order; leaf b at leaves_ + b
-  std::vector<Walker> walkers_;  // of the question being answered
-  Bytes highest_base_ = 0;       // at which the unit's top does not pass 2^63 - 1
+  Index leaves_ = 1;            // blocks, rounded up to a power of two
+  std::vector<RangeSet> tree_;  // heap order; leaf b at leaves_ + b
+
+  // Of the unit for which room is sought:
+  const Unit* unit_ = nullptr;
+  std::vector<Walker> walkers_;
+  Bytes highest_base_ = 0;  // at which the unit's top does not pass 2^63 - 1
 };
 
 }  // namespace lowtide

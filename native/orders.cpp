@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "checked.hpp"
 #include "ranks.hpp"
 
 namespace lowtide {
@@ -27,6 +28,17 @@ Time stop(const Problem& p, Index i) {
   return p.first[i] < p.first[i + 1] ? p.intervals[p.first[i + 1] - 1].stop : 0;
 }
 
+// Duration, as the number of instants at which something starts: what does not depend on the clock.
+std::vector<Key> starts_outlived(const Problem& p) {
+  const Ranks ranks(p);
+  std::vector<Key> total(p.count());
+  for (Index i = 0; i < p.count(); ++i) {
+    for (Index k = p.first[i]; k < p.first[i + 1]; ++k)
+      total[i] += ranks.spans[k].stop - ranks.spans[k].start;
+  }
+  return total;
+}
+
 // How many pairs of overlapping intervals each buffer has with others: those that start before its stop,
 // less those that stop by its start.
 std::vector<Key> conflict_degrees(const Problem& p) {
@@ -45,6 +57,53 @@ std::vector<Key> conflict_degrees(const Problem& p) {
     }
   }
   return degree;
+}
+
+// The most bytes that are live at any time during each buffer's life.
+std::vector<Bytes> busiest_moments(const Problem& p) {
+  const Ranks ranks(p);
+  std::size_t leaves = 1;
+  while (leaves < static_cast<std::size_t>(ranks.count())) leaves *= 2;
+  std::vector<Key> change(leaves + 1);
+  for (Index i = 0; i < p.count(); ++i) {
+    for (Index k = p.first[i]; k < p.first[i + 1]; ++k) {
+      change[ranks.spans[k].start] += p.size[i];
+      change[ranks.spans[k].stop] -= p.size[i];
+    }
+  }
+  std::vector<Bytes> tree(2 * leaves);  // maxima over ranges of ranks
+  Key live = 0;
+  for (std::size_t r = 0; r < leaves; ++r) {
+    live += change[r];
+    if (live > kMaxBytes) throw_overflow();
+    tree[leaves + r] = static_cast<Bytes>(live);
+  }
+  for (std::size_t node = leaves - 1; node > 0; --node)
+    tree[node] = std::max(tree[2 * node], tree[2 * node + 1]);
+
+  std::vector<Bytes> peak(p.count());
+  for (Index i = 0; i < p.count(); ++i) {
+    for (Index k = p.first[i]; k < p.first[i + 1]; ++k) {
+      std::size_t l = leaves + ranks.spans[k].start;
+      std::size_t r = leaves + ranks.spans[k].stop;
+      for (; l < r; l /= 2, r /= 2) {
+        if (l & 1) peak[i] = std::max(peak[i], tree[l++]);
+        if (r & 1) peak[i] = std::max(peak[i], tree[--r]);
+      }
+    }
+  }
+  return peak;
+}
+
+// By the busiest moment of each buffer's life, then by another key, not negative, of which 63 bits count.
+std::vector<Key> behind_peak(const Problem& p, std::vector<Key> key) {
+  const std::vector<Bytes> peak = busiest_moments(p);
+  Key largest = 0;
+  for (const Key k : key) largest = std::max(largest, k);
+  int excess = 0;
+  while (largest >> excess > kMaxBytes) ++excess;
+  for (Index i = 0; i < p.count(); ++i) key[i] = (Key{peak[i]} << 63) + (key[i] >> excess);
+  return key;
 }
 
 template <class KeyOf>
@@ -68,18 +127,24 @@ std::vector<Key> keys_by_name(const Problem& p, std::string_view name) {
     for (Index i = 0; i < p.count(); ++i) key[i] *= p.size[i];
     return key;
   }
+  if (name == "peak") return behind_peak(p, starts_outlived(p));
+  if (name == "peak-size") return behind_peak(p, keys(p, [&](Index i) { return Key{p.size[i]}; }));
+  if (name == "peak-area")
+    return behind_peak(p, keys(p, [&](Index i) { return duration(p, i) * p.size[i]; }));
+  if (name == "peak-conflicts") return behind_peak(p, conflict_degrees(p));
   throw std::invalid_argument("no order is called '" + std::string(name) + "'");
 }
 
 }  // namespace
 
 std::vector<std::string_view> order_names() {
-  return {"given", "size", "duration", "area", "start", "stop", "conflicts", "conflicts-size"};
+  return {"given",     "size",           "duration", "area",      "start",     "stop",
+          "conflicts", "conflicts-size", "peak",     "peak-size", "peak-area", "peak-conflicts"};
 }
 
 std::vector<Index> order_by(const Problem& p, std::string_view name) {
   const std::vector<Key> key = keys_by_name(p, name);
-  const std::vector<Key> length = keys(p, [&](Index i) { return duration(p, i); });
+  const std::vector<Key> length = starts_outlived(p);
   std::vector<Index> order(p.count());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](Index a, Index b) {

@@ -11,8 +11,9 @@ namespace lowtide {
 // The names that order_by knows.
 std::vector<std::string_view> order_names();
 
-// A permutation of the buffers, by a named key; ties go by size, then duration (longer first), then start
-// (earlier first), then index. Throws std::invalid_argument for a name that is not known.
+// A permutation of the buffers, by a named key; ties go by size, then by how many starts the
+// buffer outlives, then by start (earlier first), then by index. Throws std::invalid_argument for a name that
+// is not known.
 std::vector<Index> order_by(const Problem& problem, std::string_view name);
 
 }  // namespace lowtide
