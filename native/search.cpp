@@ -8,7 +8,7 @@
 #include "check.hpp"
 #include "checked.hpp"
 #include "crew.hpp"
-#include "first_fit.hpp"
+#include "order_packer.hpp"
 #include "orders.hpp"
 #include "parts.hpp"
 

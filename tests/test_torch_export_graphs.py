@@ -87,6 +87,17 @@ def test_sparse_tensors_are_refused() -> None:
         import_program(torch.fx.GraphModule({}, graph))
 
 
+def test_vmap_is_refused_until_it_is_decomposed() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.vmap(lambda row: row * 2 + row.sum())(x)
+
+    exported = torch.export.export(Lambda(function), (FOUR,))
+    if any("vmap" in str(n.target) for n in exported.graph.nodes):
+        with pytest.raises(UnsupportedError, match=r"is inside vmap.*run_decompositions"):
+            import_program(exported)
+    assert storage(import_program(exported.run_decompositions()), "root/add").size == 64
+
+
 # Delegates and scratch.
 
 

@@ -161,8 +161,9 @@ def _same_bits(a: Any, b: Any) -> bool:
 
 
 def _raw(tensor: torch.Tensor) -> torch.Tensor:
-    plain = tensor.detach().contiguous().reshape(-1)
-    return plain.resolve_conj().resolve_neg().view(torch.uint8) if plain.numel() else plain
+    plain = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    # A single element may keep whatever stride it had, which a view of another type does not take.
+    return plain.as_strided(plain.shape, (1,)).view(torch.uint8) if plain.numel() else plain
 
 
 def _calls(imported: Imported, inputs: Sequence[Any] | None) -> list[Any]:

@@ -208,7 +208,7 @@ def schema_holder(target: Any) -> Any:
 
 
 def has_memory(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is plain memory: not sparse, and not a stand-in inside ``vmap``."""
+    """Whether a tensor is plain memory: not sparse, and not a stand-in left over from ``vmap``."""
     return tensor.layout == torch.strided and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
 
 
@@ -221,14 +221,11 @@ def is_traced(modules: Iterable[fx.GraphModule]) -> bool:
     witnesses = 0
     for module in modules:
         for node in module.graph.nodes:
-            if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+            operator = schema_holder(node.target)
+            if operator is None or _may_decide_at_run(operator):
                 continue
-            returns = node.target._schema.returns
-            if (
-                len(returns) == 1
-                and returns[0].alias_info is not None
-                and not _may_decide_at_run(node.target)
-            ):
+            returns = operator._schema.returns
+            if len(returns) == 1 and returns[0].alias_info is not None:
                 fakes = {n: n.meta.get("val") for n in node.all_input_nodes}
                 if not _shares_memory(node.meta.get("val"), node, fakes):
                     return False
@@ -244,11 +241,8 @@ def _shares_memory(result: Any, node: fx.Node, fakes: Mapping[fx.Node, Any]) -> 
 
 
 def _memories(fakes: Any) -> set[int]:
-    return {
-        t.untyped_storage()._cdata
-        for t in pytree.tree_leaves(fakes)
-        if _is_tensor(t) and t.layout == torch.strided
-    }
+    tensors = (t for t in pytree.tree_leaves(fakes) if _is_tensor(t) and has_memory(t))
+    return {t.untyped_storage()._cdata for t in tensors}
 
 
 def _of_observation(seen: Observation, leaf: int, arguments: list[int]) -> Leaf:

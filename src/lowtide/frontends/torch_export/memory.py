@@ -45,7 +45,7 @@ class Memory:
         source: str | None = None,
     ) -> int:
         """A new value with a storage of its own; with ``aliases``, its bytes may be theirs instead."""
-        _require_strided(name, tensor)
+        require_memory(name, tensor)
         size = self._bounds.bytes_of(tensor, self._alignment)
         self.storages.append(
             Storage(
@@ -72,7 +72,7 @@ class Memory:
         Raises:
             UnsupportedError: it reaches beyond them.
         """
-        _require_strided(name, tensor)
+        require_memory(name, tensor)
         root = self._roots[base]
         extent, mine = self._extents[root], extent_bytes(tensor)
         if isinstance(extent, int) and isinstance(mine, int) and mine > extent:
@@ -143,7 +143,8 @@ class Memory:
         return len(self.values) - 1
 
 
-def _require_strided(name: str, tensor: torch.Tensor) -> None:
+def require_memory(name: str, tensor: torch.Tensor) -> None:
+    """Refuse a tensor that is not plain memory, by name."""
     if tensor.layout != torch.strided:
         raise UnsupportedError(
             f"value {name!r} is a {tensor.layout} tensor: only dense, strided memory can be planned"

@@ -29,11 +29,11 @@ from lowtide.frontends.torch_export.draft import (
     structured,
 )
 from lowtide.frontends.torch_export.effects import Effect, EffectFinder, Leaf, positions_in, schema_holder
+from lowtide.frontends.torch_export.memory import Memory, require_memory
 from lowtide.frontends.torch_export.source import source_of
 from lowtide.program import Call, Step
 
 if TYPE_CHECKING:
-    from lowtide.frontends.torch_export.memory import Memory
     from lowtide.program import StorageKind
 
 
@@ -147,6 +147,9 @@ class Walker:
 
     def _plain(self, draft: RegionDraft, node: fx.Node, function: Any, name: str) -> None:
         fake = fake_of(draft, node)
+        for leaf in pytree.tree_leaves(fake):
+            if isinstance(leaf, torch.Tensor):
+                require_memory(f"{draft.name}/{node.name}", leaf)
         effect = self._finder.of_function(node, function, fake, draft.fakes, draft.at)
         self._step(draft, node, fake, effect, name)
 
