@@ -116,7 +116,7 @@ def test_an_empty_problem_has_an_empty_plan() -> None:
 
 
 def test_unknown_packers_are_refused_with_a_list() -> None:
-    with pytest.raises(InputError, match="there is no packer 'best': choose one of auto, naive"):
+    with pytest.raises(InputError, match="there is no packer 'best': choose one of auto, exact, naive"):
         plan_problem(Problem(()), packer="best")
 
 

@@ -1,7 +1,7 @@
 """The C++ packing kernel: arrays of integers in, offsets out. One arena at a time."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 class Problem:
     """One arena's packing problem; lifetimes in compressed rows."""
@@ -39,6 +39,61 @@ class CheckResult:
     @property
     def reuse_pairs(self) -> int | None: ...
 
+class ImproveResult:
+    """The best order's offsets; history holds (seconds, arena)."""
+
+    @property
+    def offsets(self) -> list[int]: ...
+    @property
+    def arena(self) -> int: ...
+    @property
+    def history(self) -> list[tuple[float, int]]: ...
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def interrupted(self) -> bool: ...
+
+class SearchResult:
+    """What branch and bound found, what it proved, and why it stopped."""
+
+    @property
+    def offsets(self) -> list[int] | None: ...
+    @property
+    def arena(self) -> int | None: ...
+    @property
+    def lower_bound(self) -> int: ...
+    @property
+    def stopped(self) -> str: ...
+    @property
+    def nodes(self) -> int: ...
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def history(self) -> list[tuple[float, int | None, int]]: ...
+
+def search(
+    problem: Problem,
+    *,
+    fit: bool = False,
+    deadline: float = 0.0,
+    node_limit: int = 0,
+    threads: int = 1,
+    seed: int = 0,
+    incumbent: Sequence[int] | None = None,
+    disable: Sequence[str] = (),
+    progress: Callable[[float, int | None, int, int], None] | None = None,
+) -> SearchResult: ...
+def rules() -> list[tuple[str, str]]: ...
+def improve(
+    problem: Problem,
+    seconds: float = 1e9,
+    rounds: int = ...,
+    seed: int = 0,
+    threads: int = 1,
+    target: int | None = None,
+    incumbent: Sequence[int] | None = None,
+    progress: Callable[[float, int], None] | None = None,
+) -> ImproveResult: ...
 def first_fit(problem: Problem, order: Sequence[int]) -> Packing: ...
 def best_fit(problem: Problem, order: Sequence[int]) -> Packing: ...
 def order_by(problem: Problem, name: str) -> list[int]: ...

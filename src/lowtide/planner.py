@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lowtide.errors import InfeasibleError
 from lowtide.hierarchy import pack_hierarchy
 from lowtide.pack.bounds import live_peak, lower_bound
-from lowtide.pack.registry import Options, get
+from lowtide.pack.registry import Options, Packer, Packing, get
 from lowtide.problem import ArenaUse, Plan, Problem, Progress
 from lowtide.units import format_size
 
@@ -46,10 +47,11 @@ def plan_problem(
     offsets = [0] * len(problem.buffers)
     objects: list[int | None] = [None] * len(problem.buffers)
     uses, histories = [], []
-    for arena in problem.arenas:
+    for turn, arena in enumerate(problem.arenas):
         part, positions = problem.part(arena)
         floor = lower_bound(part)
-        packing = pack_hierarchy(part, hierarchy, lambda p: pack(p, options), floor)
+        budget = _Budget(part, options, pack, len(problem.arenas) - turn, began)
+        packing = pack_hierarchy(part, hierarchy, budget.pack, floor)
         for i, position in enumerate(positions):
             offsets[position] = packing.offsets[i]
             if packing.object_ids is not None:
@@ -69,6 +71,37 @@ def plan_problem(
         seconds=time.perf_counter() - began,
         history=_merge_histories(uses, histories),
     )
+
+
+class _Budget:
+    """Shares the time that is left among arenas, and among the packings that one arena's policies need."""
+
+    def __init__(
+        self, whole: Problem, options: Options, packer: Packer, arenas_left: int, began: float
+    ) -> None:
+        self.whole, self.options, self.packer = whole, options, packer
+        self.alone = len({buffer.region for buffer in whole.buffers}) <= 1  # then there is one packing only
+        if options.timeout is not None:
+            left = max(options.timeout - (time.perf_counter() - began), 0.0)
+            self.deadline = time.perf_counter() + left / arenas_left
+
+    def pack(self, problem: Problem) -> Packing:
+        """Pack with a share of the time left. A policy's own problem comes first, and seldom needs it."""
+        if self.options.timeout is None:
+            return self.packer(problem, self.options)
+        share = _PART_SHARE if problem is not self.whole else 1.0 if self.alone else _WHOLE_SHARE
+        left = max(share * (self.deadline - time.perf_counter()), _LEAST_SECONDS)
+        return self.packer(problem, replace(self.options, timeout=left))
+
+
+_WHOLE_SHARE = 0.7
+"""Of an arena's time, for a packing of all of its buffers; stricter policies get the rest."""
+
+_PART_SHARE = 0.3
+"""Of what is left, for the buffers of one region alone."""
+
+_LEAST_SECONDS = 0.01
+"""Even when time is up every packer may try its cheap heuristics."""
 
 
 def _check_capacity(arena: Arena, use: ArenaUse) -> None:

@@ -1,37 +1,135 @@
-"""auto: the cheap heuristics in turn, and the best of what they find."""
+"""auto: cheap heuristics, then exact search and local improvement, until the bound is met or time is up.
+
+Small problems go to the exact search, which usually proves them in milliseconds; large ones to
+squeaky-wheel rounds of first fit, which scale. What the one leaves, the other gets.
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
 from lowtide.pack.bounds import lower_bound
+from lowtide.pack.exact import no_plan, search
 from lowtide.pack.kernel import to_kernel
 from lowtide.pack.registry import Options, Packing
 from lowtide.problem import Progress
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lowtide.problem import Problem
 
-_ORDERS = ("size", "area", "duration", "start")
+SEARCH_LIMIT = 6_000
+"""Above so many buffers local improvement goes first, and gets most of the time."""
+
+FIRST_SHARE = 0.7
+"""Of the time, for whichever goes first; the other gets what is left."""
+
+IMPROVE_ROUNDS = 200
+"""Where no time is set, so that the answer does not depend on the clock."""
+
+_ORDERS = ("size", "area")
 
 
 def auto(problem: Problem, options: Options) -> Packing:
-    """First fit and best fit under several orders; stops as soon as the lower bound is met."""
-    began = time.perf_counter()
-    arrays = to_kernel(problem)
-    bound = lower_bound(problem)
-    best: _kernel.Packing | None = None
-    history = []
-    for order_name in _ORDERS:
-        order = _kernel.order_by(arrays, order_name)
-        for fit in (_kernel.first_fit, _kernel.best_fit):
-            found = fit(arrays, order)
-            if best is None or found.arena < best.arena:
-                best = found
-                history.append(Progress(time.perf_counter() - began, found.arena, bound))
-            if best.arena <= bound:
-                return Packing(tuple(best.offsets), bound, history=tuple(history))
-    assert best is not None
-    return Packing(tuple(best.offsets), bound, history=tuple(history))
+    """The smallest plan that can be found in time, and a proof if the bound is met.
+
+    Raises:
+        InfeasibleError: the pins contradict each other, or the search proves that nothing fits the capacity.
+    """
+    return _Portfolio(problem, options).run()
+
+
+class _Portfolio:
+    def __init__(self, problem: Problem, options: Options) -> None:
+        self.problem, self.options = problem, options
+        self.began = time.perf_counter()
+        self.arrays = to_kernel(problem)
+        self.bound = lower_bound(problem)
+        self.best: tuple[int, list[int]] | None = None  # arena and offsets
+        self.history: list[Progress] = []
+        self.interrupted = False
+        self.stopped = ""
+
+    def run(self) -> Packing:
+        self.cheap()
+        stages = [self.search, self.improve]
+        if len(self.problem.buffers) > SEARCH_LIMIT:
+            stages.reverse()
+        for share, stage in zip((FIRST_SHARE, 1.0), stages, strict=True):
+            left = self.left()
+            if self.done() or (left is not None and left <= 0):
+                break
+            stage(None if left is None else share * left)
+        capacity = self.problem.arenas[0].capacity if self.problem.arenas else None
+        if self.best is None or (capacity is not None and self.bound > capacity):
+            raise no_plan(self.problem, "infeasible" if self.best else self.stopped, self.bound)
+        return Packing(tuple(self.best[1]), self.bound, history=tuple(self.history))
+
+    def left(self) -> float | None:
+        """Seconds left; None if there is no limit."""
+        limit = self.options.timeout
+        return None if limit is None else limit - (time.perf_counter() - self.began)
+
+    def done(self) -> bool:
+        return self.interrupted or (self.best is not None and self.best[0] <= self.bound)
+
+    def offer(self, arena: int, offsets: Sequence[int], since: float) -> None:
+        """Keep a plan if it is the smallest so far."""
+        if self.best is None or arena < self.best[0]:
+            self.best = (arena, list(offsets))
+            self.history.append(Progress(since, arena, min(self.bound, arena)))
+
+    def elapsed(self) -> float:
+        return time.perf_counter() - self.began
+
+    def cheap(self) -> None:
+        """First fit under two orders: enough for most real models. Pins may leave it without a plan."""
+        for order in _ORDERS:
+            found = _kernel.first_fit(self.arrays, _kernel.order_by(self.arrays, order))
+            faults = _kernel.check(self.arrays, found.offsets, 1).violations
+            if all(kind == "capacity" for kind, _, _ in faults):
+                self.offer(found.arena, found.offsets, self.elapsed())
+            if self.done():
+                return
+
+    def search(self, seconds: float | None) -> None:
+        start = self.elapsed()
+        found = search(
+            self.arrays, self.options, timeout=seconds, incumbent=self.best[1] if self.best else None
+        )
+        self.stopped = found.stopped
+        self.interrupted |= found.stopped == "interrupted"
+        self.bound = max(self.bound, found.lower_bound)
+        if found.offsets is not None and found.arena is not None:
+            self.offer(found.arena, found.offsets, start + found.history[-1][0] if found.history else start)
+
+    def improve(self, seconds: float | None) -> None:
+        if self.best is None:
+            return
+        start = self.elapsed()
+        report = self.options.progress
+
+        def tell(when: float, arena: int) -> None:
+            if report is not None:
+                report(Progress(start + when, arena, self.bound), 0)
+
+        found = _kernel.improve(
+            self.arrays,
+            seconds=1e9 if seconds is None else seconds,
+            rounds=IMPROVE_ROUNDS if seconds is None else 1 << 62,
+            seed=self.options.seed,
+            threads=self.options.threads or os.cpu_count() or 1,
+            target=self.bound,
+            incumbent=self.best[1],
+            progress=tell if report is not None else None,
+        )
+        self.interrupted |= found.interrupted
+        for when, arena in found.history:
+            if arena < self.best[0]:
+                self.history.append(Progress(start + when, arena, min(self.bound, arena)))
+        if found.arena < self.best[0]:
+            self.best = (found.arena, found.offsets)

@@ -36,7 +36,6 @@ class Options:
         threads: workers; 0 for one a processor.
         progress: called now and then with the best so far, from the thread that called the packer.
         disable: pruning rules that the exact search leaves out; for tests and studies.
-        fit: find any plan within the arena's capacity, or prove that there is none, instead of the smallest.
     """
 
     timeout: float | None = None
@@ -44,7 +43,6 @@ class Options:
     threads: int = 0
     progress: Callable[[Progress, int], None] | None = None
     disable: tuple[str, ...] = ()
-    fit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +75,7 @@ P = TypeVar("P", bound=Packer)
 # Lowtide's own, imported when first used: name -> "module:function".
 _BUILT_IN = {
     "auto": "lowtide.pack.auto:auto",
+    "exact": "lowtide.pack.exact:exact",
     "naive": "lowtide.pack.naive:naive",
     "greedy": "lowtide.pack.greedy:greedy",
     "first-fit": "lowtide.pack.in_order:first_fit",

@@ -153,4 +153,5 @@ def _span(tensor: torch.Tensor) -> int:
     """Elements from the first to the last that a tensor's strides reach, both included."""
     if tensor.numel() == 0:
         return 0
-    return 1 + sum((d - 1) * int(s) for d, s in zip(tensor.shape, tensor.stride(), strict=True))
+    reach: int = sum((d - 1) * s for d, s in zip(tensor.shape, tensor.stride(), strict=True))
+    return reach + 1
