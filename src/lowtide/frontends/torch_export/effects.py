@@ -209,7 +209,9 @@ def schema_holder(target: Any) -> Any:
 
 def has_memory(tensor: torch.Tensor) -> bool:
     """Whether a tensor is plain memory: not sparse, and not a stand-in left over from ``vmap``."""
-    return tensor.layout == torch.strided and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    functorch = torch._C._functorch
+    wrapped = functorch.is_batchedtensor(tensor) or functorch.is_gradtrackingtensor(tensor)
+    return tensor.layout == torch.strided and not wrapped
 
 
 def is_traced(modules: Iterable[fx.GraphModule]) -> bool:
