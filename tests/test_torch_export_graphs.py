@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp  # noqa: E402
 
 from exports import FOUR, Lambda, imported, names, region, step, storage  # noqa: E402
@@ -76,6 +79,52 @@ def test_unknown_and_refused_higher_order_operators_are_named() -> None:
         x.meta["val"] = made.meta["val"] = torch.empty(4, device="meta")
         with pytest.raises(UnsupportedError, match=message):
             import_program(torch.fx.GraphModule({}, graph))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("wrap", lambda body, x: (body, x)),
+        ("tag_activation_checkpoint", lambda body, x: (body, x)),
+        ("strict_mode", lambda body, x: (body, (x,))),
+        ("run_const_graph", lambda body, x: (body, (x,))),
+        ("hints_wrapper", lambda body, x: (body, (x,), {}, {"hint": 1})),
+        ("invoke_subgraph", lambda body, x: (body, "id", x)),
+        ("wrap_with_set_grad_enabled", lambda body, x: (False, body, x)),
+        ("wrap_with_autocast", lambda body, x: ("cpu", None, False, None, body, x)),
+    ],
+)
+def test_every_wrapper_around_a_graph_is_a_call(name: str, arguments: Callable[..., Any]) -> None:
+    graph = torch.fx.Graph()
+    x, body = graph.placeholder("x"), graph.get_attr("body")
+    made = graph.call_function(getattr(torch.ops.higher_order, name), arguments(body, x))
+    taken = graph.call_function(operator.getitem, (made, 0))
+    graph.output(taken)
+    x.meta["val"], made.meta["val"], taken.meta["val"] = FOUR, (FOUR,), FOUR
+    holder = nn.Module()
+    holder.body = make_fx(lambda x: (x.sin() + 1,), tracing_mode="fake")(FOUR)
+    result = import_program(torch.fx.GraphModule(holder, graph))
+    (only,) = region(result, "root").steps
+    assert only.operator == name
+    assert only.call is not None
+    assert (only.call.kind, only.call.regions) == ("call", (1,))
+    assert names(result, only.call.operands) == ["root/x"]
+    assert [s.operator for s in region(result, "root/body").steps] == ["aten.sin.default", "aten.add.Tensor"]
+    assert names(result, region(result, "root").outputs) == names(result, only.call.results)
+
+
+def test_a_graph_that_takes_other_arguments_than_it_is_passed_is_refused() -> None:
+    graph = torch.fx.Graph()
+    x, body = graph.placeholder("x"), graph.get_attr("body")
+    made = graph.call_function(torch.ops.higher_order.invoke_subgraph, (body, "id", x, x))
+    graph.output(())
+    x.meta["val"], made.meta["val"] = FOUR, (FOUR,)
+    holder = nn.Module()
+    holder.body = make_fx(lambda x: (x.sin(),), tracing_mode="fake")(FOUR)
+    with pytest.raises(
+        UnsupportedError, match=r"'invoke_subgraph': passes 2 .*'root/body' has 1 inputs"
+    ):
+        import_program(torch.fx.GraphModule(holder, graph))
 
 
 def test_sparse_tensors_are_refused() -> None:
