@@ -1,0 +1,54 @@
+"""Real models and control-flow models: planned, verified, and replayed bit for bit."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from models import CONTROL_FLOW_MODELS, REAL_MODELS  # noqa: E402
+
+from lowtide.api import Request, load  # noqa: E402
+from lowtide.hierarchy import POLICIES  # noqa: E402
+from lowtide.planner import plan_problem  # noqa: E402
+from lowtide.replay import replay  # noqa: E402
+from lowtide.verifier import verify  # noqa: E402
+
+
+def export(model: torch.nn.Module, inputs: Any) -> torch.export.ExportedProgram:
+    torch.manual_seed(0)
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        return torch.export.export(model, inputs)
+
+
+@pytest.mark.parametrize("name", REAL_MODELS)
+def test_real_models(name: str) -> None:
+    torch.manual_seed(0)
+    model, inputs = REAL_MODELS[name]()
+    loaded = load(export(model, inputs), Request())
+    plan = plan_problem(loaded.problem)
+    assert verify(plan, loaded.program).followed
+    assert plan.arena_bytes == plan.lower_bound_bytes == plan.live_peak_bytes
+    report = replay(loaded.imported, plan, inputs)
+    assert report.runs == 2
+    assert report.eager_differences == ()
+
+
+@pytest.mark.parametrize("name", CONTROL_FLOW_MODELS)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_control_flow_models(name: str, policy: str) -> None:
+    torch.manual_seed(0)
+    model, cases = CONTROL_FLOW_MODELS[name]()
+    exported = export(model, cases[0])
+    for program in (exported, exported.run_decompositions()):
+        for inputs, outputs in ((True, True), (True, False), (False, True), (False, False)):
+            request = Request(plan_inputs=inputs, plan_outputs=outputs)
+            loaded = load(program, request)
+            plan = plan_problem(loaded.problem, hierarchy=policy)  # type: ignore[arg-type]
+            verify(plan, loaded.program)
+            replay(loaded.imported, plan, cases)
