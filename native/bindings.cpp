@@ -40,7 +40,8 @@ Problem make_problem(const Array& size, const Array& alignment, const Array& pin
   problem.reserved = reserved;
   problem.capacity = capacity;
   problem.coincide = coincide;
-  for (const auto& [inner, outer, distance] : placements) problem.placements.push_back({inner, outer, distance});
+  for (const auto& [inner, outer, distance] : placements)
+    problem.placements.push_back({inner, outer, distance});
   return problem;
 }
 
@@ -51,18 +52,19 @@ NB_MODULE(_kernel, m) {
   using namespace lowtide;
   m.doc() = "Lowtide's packing kernel: arrays of integers in, offsets out.";
   nb::class_<Problem>(m, "Problem")
-      .def("__init__",
-           [](Problem* self, const Array& size, const Array& alignment, const Array& pin, const Array& first,
-              const Array& start, const Array& stop, Bytes reserved, Bytes capacity,
-              const std::vector<std::pair<Index, Index>>& coincide,
-              const std::vector<std::tuple<Index, Index, Bytes>>& placements) {
-             new (self) Problem(make_problem(size, alignment, pin, first, start, stop, reserved, capacity,
-                                             coincide, placements));
-           },
-           nb::arg("size"), nb::arg("alignment"), nb::arg("pin"), nb::arg("first"), nb::arg("start"),
-           nb::arg("stop"), nb::arg("reserved") = 0, nb::arg("capacity") = kNone,
-           nb::arg("coincide") = std::vector<std::pair<Index, Index>>{},
-           nb::arg("placements") = std::vector<std::tuple<Index, Index, Bytes>>{})
+      .def(
+          "__init__",
+          [](Problem* self, const Array& size, const Array& alignment, const Array& pin, const Array& first,
+             const Array& start, const Array& stop, Bytes reserved, Bytes capacity,
+             const std::vector<std::pair<Index, Index>>& coincide,
+             const std::vector<std::tuple<Index, Index, Bytes>>& placements) {
+            new (self) Problem(make_problem(size, alignment, pin, first, start, stop, reserved, capacity,
+                                            coincide, placements));
+          },
+          nb::arg("size"), nb::arg("alignment"), nb::arg("pin"), nb::arg("first"), nb::arg("start"),
+          nb::arg("stop"), nb::arg("reserved") = 0, nb::arg("capacity") = kNone,
+          nb::arg("coincide") = std::vector<std::pair<Index, Index>>{},
+          nb::arg("placements") = std::vector<std::tuple<Index, Index, Bytes>>{})
       .def("__len__", [](const Problem& p) { return p.count(); });
   bind_heuristics(m);
   bind_search(m);

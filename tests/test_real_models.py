@@ -10,13 +10,12 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from models import CONTROL_FLOW_MODELS, REAL_MODELS  # noqa: E402
-
 from lowtide.api import Request, load  # noqa: E402
 from lowtide.hierarchy import POLICIES  # noqa: E402
 from lowtide.planner import plan_problem  # noqa: E402
 from lowtide.replay import replay  # noqa: E402
 from lowtide.verifier import verify  # noqa: E402
+from models import CONTROL_FLOW_MODELS, REAL_MODELS  # noqa: E402
 
 
 def export(model: torch.nn.Module, inputs: Any) -> torch.export.ExportedProgram:
