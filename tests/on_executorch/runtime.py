@@ -1,0 +1,101 @@
+"""Lower a model to ExecuTorch under a planning pass, and run it on the real runtime."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from executorch.exir import ExecutorchBackendConfig, to_edge
+from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
+from executorch.runtime import Runtime
+from torch import nn
+from torch.utils import _pytree as pytree
+
+Inputs = tuple[Any, ...]
+
+
+def edge_of(model: nn.Module, example: Inputs, **options: Any) -> Any:
+    """The edge program of a model."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return to_edge(torch.export.export(model.eval(), example, **options))
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A program as it would be shipped."""
+
+    manager: Any
+    buffer: bytes
+
+    def arena_bytes(self, method: str = "forward") -> int:
+        """Bytes of all planned arenas of a method."""
+        plans = self.manager.executorch_program.execution_plan
+        return sum(next(p for p in plans if p.name == method).non_const_buffer_sizes[1:])
+
+    def run(self, calls: Sequence[Inputs], method: str = "forward") -> list[list[Any]]:
+        """Flat outputs of several calls in a row, copied."""
+        loaded = Runtime.get().load_program(self.buffer).load_method(method)
+        found = []
+        for call in calls:
+            outputs = loaded.execute([x.clone() for x in pytree.tree_leaves(call)])
+            found.append([x.clone() if isinstance(x, torch.Tensor) else x for x in outputs])
+        return found
+
+
+def lower(edge: Any, planning: Any, **config: Any) -> Lowered:
+    """Lower an edge program, which stays as it is, with a planning pass."""
+    state = {
+        spec.target
+        for method in edge.methods
+        for spec in edge.exported_program(method).graph_signature.output_specs
+        if spec.kind.name == "BUFFER_MUTATION"
+    }
+    passes = [InitializedMutableBufferPass(sorted(state))] if state else []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        manager = copy.deepcopy(edge).to_executorch(
+            ExecutorchBackendConfig(memory_planning_pass=planning, passes=passes, **config)
+        )
+    return Lowered(manager, manager.buffer)
+
+
+def eager(model: nn.Module, calls: Sequence[Inputs]) -> list[list[Any]]:
+    """Flat outputs of the model itself; it is left as it was."""
+    model = copy.deepcopy(model)
+    with torch.no_grad():
+        return [
+            pytree.tree_leaves(copy.deepcopy(pytree.tree_leaves(model(*copy.deepcopy(call))))) for call in calls
+        ]
+
+
+def differences(expected: list[list[Any]], found: list[list[Any]], close: bool = True) -> list[str]:
+    """Where outputs differ: beyond the rounding of other kernels, or in any bit if not ``close``."""
+    faults = []
+    for call, (want, have) in enumerate(zip(expected, found, strict=True)):
+        for output, (a, b) in enumerate(zip(want, have, strict=True)):
+            if not _same(a, b, close):
+                faults.append(f"call {call}, output {output}: {a} != {b}")
+    return faults
+
+
+def _same(a: Any, b: Any, close: bool) -> bool:
+    if not isinstance(a, torch.Tensor):
+        return bool(a == b)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if not close or not a.is_floating_point():
+        return torch.equal(a.nan_to_num(), b.nan_to_num())
+    return torch.allclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+def runs(lowered: Callable[[], Lowered], calls: Sequence[Inputs]) -> list[list[Any]] | str:
+    """Outputs on the runtime, or why there are none."""
+    try:
+        return lowered().run(calls)
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
