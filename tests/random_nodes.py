@@ -221,7 +221,6 @@ class NodeMaker:
         kinds: tuple[tuple[Any, ...], ...] = (
             (aten.max.dim, 0),
             (aten.sort.default,),
-            (aten.mode.default,),
             (aten.aminmax.default,),
             (aten.split_with_sizes_copy.default, [1, 2]),
             (aten.native_layer_norm.default, list(base.meta["val"].shape)[-1:], None, None, 1e-5),

@@ -114,33 +114,34 @@ def replay(
 
 
 def _lockstep(reference: Interpreter, planned: Interpreter, arguments: Sequence[Any]) -> int:
-    """One invocation of both; compares everything that is read before it is read."""
+    """One invocation of both; compares everything that is read, before it is."""
     reference.start(arguments)
     planned.start(arguments)
     count = 0
     while True:
         count += 1
         where = reference.flow.describe(reference.tick)
-        try:
-            if reference.tick != planned.tick:
-                raise ReplayError(f"the planned run takes another path at {where}")
-            _compare(where, list(reference.reads()), list(planned.reads()))
-        except LowtideError:
-            raise
+        if reference.tick != planned.tick:
+            raise ReplayError(f"the planned run takes another path at {where}")
+        planned.prepare()
+        _compare(where, list(reference.reads()), list(planned.reads()))
         random = torch.random.get_rng_state()
-        more = reference.step()
+        reference.perform()
         torch.random.set_rng_state(random)
         try:
-            planned.step()
+            planned.perform()
         except LowtideError:
             raise
         except Exception as error:
             raise ReplayError(f"{where} fails in the planned arena: {error}") from error
-        if not more:
-            changed, expected = planned.kept(), reference.kept()
-            for name, tensor in expected.items():
-                _compare(f"{name} after the run", [tensor], [changed[name]])
-            return count
+        _compare(f"{where}, reading back its results,", list(reference.written()), list(planned.written()))
+        planned.advance()
+        if not reference.advance():
+            break
+    changed, expected = planned.kept(), reference.kept()
+    for name, tensor in expected.items():
+        _compare(f"{name} after the run", [tensor], [changed[name]])
+    return count
 
 
 def _compare(where: str, expected: Sequence[Any], found: Sequence[Any]) -> None:

@@ -116,8 +116,31 @@ class Interpreter:
 
     def step(self) -> bool:
         """Execute the point at ``tick`` and go on to the next; False after the last."""
+        self.prepare()
+        self.perform()
+        return self.advance()
+
+    def prepare(self) -> None:
+        """Spoil what a step writes from end to end, as a kernel may that writes before it reads."""
         point = self.flow.points[self.tick]
-        self.execute(point)
+        if point.kind == "step":
+            for storage in point.writes:
+                if storage not in point.reads:
+                    self.memory.spoil(storage)
+
+    def perform(self) -> None:
+        """Execute the point at ``tick``, and stay there."""
+        point = self.flow.points[self.tick]
+        if point.kind == "step":
+            self.run_step(point)
+        elif point.kind == "copy":
+            self.run_copies(point)
+        elif point.kind == "select":
+            self.enter(point.activation, point.step)
+
+    def advance(self) -> bool:
+        """Go on to the next point; False after the last."""
+        point = self.flow.points[self.tick]
         if not point.successors:
             return False
         target = self.next_of(point)
@@ -126,11 +149,13 @@ class Interpreter:
         return True
 
     def reads(self) -> Iterator[Any]:
-        """Every tensor or number that the point at ``tick`` is about to read."""
+        """Every tensor or number that the point at ``tick`` reads; at the entry, all that the caller gave."""
         point = self.flow.points[self.tick]
         activation = point.activation
-        if point.kind == "step":
-            yield from self.step_reads(activation, point.step)
+        if point.kind == "entry":
+            yield from self.state.values()
+        elif point.kind == "step":
+            yield from self.operands(activation, point.step, self.step_at(activation, point.step).reads)
         elif point.kind == "copy":
             yield from self.sources(point)
         elif point.kind in ("select", "test"):
@@ -139,28 +164,31 @@ class Interpreter:
             for output in self.imported.outputs:
                 yield self.lookup(0, output)
 
-    def step_reads(self, activation: int, step: int) -> Iterator[Any]:
-        """What a step reads. A view of dead bytes, or their shape alone, is none: it looks at no byte."""
-        wanted = set(self.step_at(activation, step).reads)
+    def written(self) -> Iterator[Any]:
+        """Every tensor that the step at ``tick`` has written, where it could have written over itself."""
+        point = self.flow.points[self.tick]
+        if point.kind == "step" and len(point.writes) + len(point.partial) > 1:
+            step = self.step_at(point.activation, point.step)
+            yield from self.operands(point.activation, point.step, (*step.writes, *step.partial))
+
+    def operands(self, activation: int, step: int, wanted: Sequence[int]) -> Iterator[Any]:
+        """Those of a step's arguments and results that are among some values.
+
+        A view of dead bytes, or their shape alone, is not among what it reads: it looks at no byte.
+        """
         region = self.imported.regions[self.flow.activations[activation].region]
-        for node in self.node_of(activation, step).all_input_nodes:
-            position = region.values.get(node)
+        node = self.node_of(activation, step)
+        done = (node,) if (activation, node) in self.objects else ()
+        for operand in (*node.all_input_nodes, *done):
+            position = region.values.get(operand)
             leaves = tree_leaves(position)
-            found = tree_leaves(self.lookup(activation, node)) if leaves else []
+            found = tree_leaves(self.lookup(activation, operand)) if leaves else []
             if isinstance(position, int) and position in wanted:
                 yield from found
             elif len(leaves) == len(found):
                 yield from (leaf for value, leaf in zip(leaves, found, strict=True) if value in wanted)
 
     # Points.
-
-    def execute(self, point: Point) -> None:
-        if point.kind == "step":
-            self.run_step(point)
-        elif point.kind == "copy":
-            self.run_copies(point)
-        elif point.kind == "select":
-            self.enter(point.activation, point.step)
 
     def next_of(self, point: Point) -> int:
         if len(point.successors) == 1:
@@ -180,9 +208,6 @@ class Interpreter:
     def run_step(self, point: Point) -> None:
         node = self.node_of(point.activation, point.step)
         args, kwargs = self.arguments(point.activation, node)
-        for storage in point.writes:
-            if storage not in point.reads:
-                self.memory.spoil(storage)
         with contextlib.ExitStack() as stack:
             for mode in self.modes(point.activation):
                 stack.enter_context(mode())
@@ -225,9 +250,9 @@ class Interpreter:
     # Copies: at a call's start, a region's end, a back edge, and the writebacks at the very end.
 
     def run_copies(self, point: Point) -> None:
+        sources = [self.detached(source) for source in self.sources(point)]
         for storage in point.writes:
             self.memory.spoil(storage)
-        sources = [self.detached(source) for source in self.sources(point)]
         parent, step, call = self.call_at(point)
         if call is None:
             for copy, source in zip(point.copies, sources, strict=True):

@@ -68,25 +68,24 @@ class ArenaMemory:
         """The planned bytes.
 
         Raises:
-            ReplayError: the plan has no place for it, or one that is too small, outside the arena, or where
-                a tensor of its type cannot start.
+            ReplayError: the plan has no place for it, or one too small, misaligned or outside the arena.
         """
-        name = self.program.storages[storage].name
+        wanted = self.program.storages[storage]
         if storage not in self.buffer_of:
-            if self.program.storages[storage].planned:
-                raise ReplayError(f"{name} has no place in the plan")
+            if wanted.planned:
+                raise ReplayError(f"{wanted.name} has no place in the plan")
             return SeparateMemory().place(storage, like)
         position = self.buffer_of[storage]
         buffer, offset = self.plan.problem.buffers[position], self.plan.offsets[position]
         needed = _span(like) * like.element_size()
         arena = self.arenas[buffer.arena]
-        if needed > buffer.size or offset < 0 or offset + needed > arena.numel():
+        if max(needed, wanted.size or 0) > buffer.size or offset < 0 or offset + needed > arena.numel():
             raise ReplayError(
-                f"{name} needs {needed} bytes; the plan gives it {buffer.size} at {offset} "
+                f"{wanted.name} needs {wanted.size} bytes; the plan gives it {buffer.size} at {offset} "
                 f"in an arena of {arena.numel()}"
             )
-        if offset % like.element_size():
-            raise ReplayError(f"{name} is at {offset}, which no {like.dtype} can start at")
+        if offset % wanted.alignment or offset % like.element_size():
+            raise ReplayError(f"{wanted.name} is at {offset}, not at a multiple of {wanted.alignment}")
         flat = arena[offset : offset + needed].view(like.dtype)
         return flat.as_strided(like.shape, like.stride())
 
