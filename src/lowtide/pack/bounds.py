@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lowtide import _kernel
 from lowtide.pack.kernel import to_kernel
-from lowtide.problem import merge_intervals
+from lowtide.problem import align_up, merge_intervals
 
 if TYPE_CHECKING:
     from lowtide.problem import Buffer, Problem
@@ -27,12 +27,18 @@ def lower_bound(problem: Problem) -> int:
 
     The live peak where no two live buffers may share bytes. Otherwise the peak of what cannot be
     shared: a buffer inside another counts for nothing, buffers that may coincide, directly or through
-    others, count once. Nor can the arena end below any pinned buffer.
+    others, count once. Nor can the arena end below any buffer at its pin, or where its alignment first
+    lets it lie.
     """
-    pinned = max((b.offset + b.size for b in problem.buffers if b.offset is not None), default=0)
+    reserved = problem.arenas[0].reserved if problem.arenas else 0
+    lowest = max((_lowest(buffer, reserved) + buffer.size for buffer in problem.buffers), default=0)
     if not problem.has_permissions:
-        return max(live_peak(problem), pinned)
-    return max(live_peak(_without_sharing(problem)), pinned)
+        return max(live_peak(problem), lowest)
+    return max(live_peak(_without_sharing(problem)), lowest)
+
+
+def _lowest(buffer: Buffer, reserved: int) -> int:
+    return align_up(reserved, buffer.alignment) if buffer.offset is None else buffer.offset
 
 
 def _without_sharing(problem: Problem) -> Problem:
