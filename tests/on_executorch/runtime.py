@@ -69,7 +69,8 @@ def eager(model: nn.Module, calls: Sequence[Inputs]) -> list[list[Any]]:
     model = copy.deepcopy(model)
     with torch.no_grad():
         return [
-            pytree.tree_leaves(copy.deepcopy(pytree.tree_leaves(model(*copy.deepcopy(call))))) for call in calls
+            pytree.tree_leaves(copy.deepcopy(pytree.tree_leaves(model(*copy.deepcopy(call)))))
+            for call in calls
         ]
 
 

@@ -29,7 +29,10 @@ class Substitute(lowtide.executorch.MemoryPlanningPass):
     """Lowtide's pass behind the stock signature: the packer goes by the name of the algorithm."""
 
     def __init__(
-        self, memory_planning_algo: Any = None, allow_lifetime_and_storage_overlap: bool = False, **options: Any
+        self,
+        memory_planning_algo: Any = None,
+        allow_lifetime_and_storage_overlap: bool = False,
+        **options: Any,
     ) -> None:
         algorithms = getattr(memory_planning_algo, "algo_list", [memory_planning_algo])
         packer = "naive" if stock.naive in algorithms else "auto"

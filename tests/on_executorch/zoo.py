@@ -30,7 +30,9 @@ class Run(nn.Module):
 def signs(*shape: int, more: Inputs = ()) -> list[Inputs]:
     """Positive, negative, large and mixed inputs, all different."""
     base = torch.randn(shape)
-    return [(v, *more) for v in (base.abs() + 0.1, -base.abs() - 0.1, base.abs() * 30, -base.abs() * 30, base)]
+    return [
+        (v, *more) for v in (base.abs() + 0.1, -base.abs() - 0.1, base.abs() * 30, -base.abs() * 30, base)
+    ]
 
 
 def entry(function: Callable[..., Any], *shape: int, more: Callable[[], Inputs] = tuple) -> None:
@@ -446,7 +448,8 @@ class Experts(nn.Module):
         with torch.no_grad():
             self.router.weight.copy_(torch.eye(4, width))
         self.experts = nn.ModuleList(
-            nn.Sequential(nn.Linear(width, wide), nn.GELU(), nn.Linear(wide, width)) for wide in (8, 16, 24, 32)
+            nn.Sequential(nn.Linear(width, wide), nn.GELU(), nn.Linear(wide, width))
+            for wide in (8, 16, 24, 32)
         )
         self.norm = nn.LayerNorm(width)
 
@@ -475,7 +478,9 @@ class EarlyExit(nn.Module):
     def __init__(self, width: int = 12) -> None:
         super().__init__()
         self.first = nn.Sequential(nn.Linear(width, width), nn.ReLU())
-        self.rest = nn.Sequential(nn.Linear(width, 4 * width), nn.ReLU(), nn.Linear(4 * width, width), nn.ReLU())
+        self.rest = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.ReLU(), nn.Linear(4 * width, width), nn.ReLU()
+        )
         self.exit, self.head = nn.Linear(width, 5), nn.Linear(width, 5)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any
 
-from executorch.exir.memory_planning import _is_mutable_buffer
 from torch import fx
 
 from lowtide.errors import UnsupportedError
@@ -22,6 +22,7 @@ from lowtide.executorch.effects import effect_of
 from lowtide.executorch.specs import (
     Groups,
     layout_of,
+    mutable_buffers,
     nodes_in,
     outputs_of,
     placeholders_of,
@@ -139,6 +140,7 @@ class _Draft:
 class _Walker:
     def __init__(self, request: Request, groups: Groups) -> None:
         self.request, self.groups = request, groups
+        self.mutable = mutable_buffers(request.signature)
         self.drafts: list[_Draft] = []
         self.known: dict[int, int] = {}
         self.storages: list[Storage] = []
@@ -244,7 +246,7 @@ class _Walker:
         kind: StorageKind = "input"
         if spec.const:
             kind = "state" if node.meta.get("weight_has_gradient", False) else "constant"
-        elif _is_mutable_buffer(node, self.request.signature):
+        elif node.target in self.mutable:
             kind = "state"
         value = self.value(draft, spec, node.name, kind)
         if kind == "input":
@@ -346,20 +348,26 @@ class _Walker:
         request = self.request
         returned = {self.values[v].storage for v in root.outputs if v is not None}
         wanted = {"input": request.plan_inputs, "state": request.plan_state, "constant": False}
+        kinds: list[StorageKind] = []
+        planned: list[bool] = []
         for position, storage in enumerate(self.storages):
             kind = storage.kind
-            planned = storage.size is not None and wanted.get(kind, True)
+            wants = storage.size is not None and wanted.get(kind, True)
             if position in returned and kind not in ("state", "constant"):
-                planned = planned and request.plan_outputs
+                wants = wants and request.plan_outputs
                 kind = kind if kind == "input" else "output"
-            self.storages[position] = replace(storage, kind=kind, planned=planned, persistent=kind == "state")
+            kinds.append(kind)
+            planned.append(wants)
         deciding = [_deciding(members) for members in self.members]
-        planned_specs = [
-            spec for spec, storage in zip(deciding, self.storages, strict=True) if storage.planned
-        ]
-        arenas = Arenas.of(planned_specs, request.device_aware)
+        arenas = Arenas.of(compress(deciding, planned), request.device_aware)
         for position, spec in enumerate(deciding):
-            self.storages[position] = replace(self.storages[position], arena=arenas.id_of(spec))
+            self.storages[position] = replace(
+                self.storages[position],
+                kind=kinds[position],
+                planned=planned[position],
+                persistent=kinds[position] == "state",
+                arena=arenas.id_of(spec),
+            )
         return arenas
 
 

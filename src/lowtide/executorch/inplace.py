@@ -57,7 +57,7 @@ class InPlace:
 
 
 def find_requests(root: fx.GraphModule) -> list[InPlace]:
-    """All requests in a tree of graphs. Where a user wrote in place, both names are made one tensor at once."""
+    """All requests in a tree of graphs. Where a user wrote in place, both names become one tensor at once."""
     found = []
     for region, module in tree(root, ROOT):
         for node in module.graph.nodes:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from executorch.exir.memory_planning import update_all_tensors_lifetime
 from executorch.exir.passes import MemoryPlanningPass as StockPass
 from executorch.exir.passes.memory_planning_pass import (
     _check_default_mem_ids,
@@ -20,6 +22,7 @@ from lowtide.errors import LowtideError
 from lowtide.executorch.copies import add_copies, declare_stacked, refresh_outputs
 from lowtide.executorch.importing import Imported, Request, import_modules
 from lowtide.executorch.inplace import find_requests, settle_requests
+from lowtide.executorch.lifetimes import write_lifetimes
 from lowtide.executorch.specs import Groups
 from lowtide.executorch.writing import write_plan
 from lowtide.pack.registry import Options
@@ -109,10 +112,19 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         """
         if self._finished:  # the same pass serves another program
             self.plans, self.reports, self.notes, self._finished = [], [], [], False
+        with _collector_paused():
+            self._plan(graph_module, graph_signature)
+        if self.share_mutable_buffers and graph_signature is not None:
+            self.state.graph_modules.append(graph_module)
+            _check_default_mem_ids(graph_module)
+            _insert_mutable_buffer_specs(self.state, graph_module, graph_signature)
+        return PassResult(graph_module, True)
+
+    def _plan(self, graph_module: fx.GraphModule, signature: Any) -> None:
         self._set_alloc_node_spec(graph_module)
         self.notes += add_copies(graph_module, self.alloc_graph_output)
         declare_stacked(graph_module)
-        imported = self._import(graph_module, graph_signature)
+        imported = self._import(graph_module, signature)
         problem = build_problem(imported.program)
         plan = plan_problem(problem, packer=self.packer, hierarchy=self.hierarchy, options=self.options)
         self.reports.append(verify(plan, imported.program))
@@ -120,12 +132,7 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         write_plan(imported, plan)
         refresh_outputs(imported.modules)
         for module in imported.modules:
-            update_all_tensors_lifetime(module, graph_signature)
-        if self.share_mutable_buffers and graph_signature is not None:
-            self.state.graph_modules.append(graph_module)
-            _check_default_mem_ids(graph_module)
-            _insert_mutable_buffer_specs(self.state, graph_module, graph_signature)
-        return PassResult(graph_module, True)
+            write_lifetimes(module, signature)
 
     def run_multimethod(self) -> None:
         """Place what methods share; ExecuTorch calls this when every method is planned."""
@@ -157,6 +164,18 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
             device_aware=self.enable_non_cpu_memory_planning,
         )
         return import_modules(graph_module, request, groups)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep the garbage collector from walking torch's millions of objects, none of which is made here."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _no_algorithm(*_: Any) -> list[int]:

@@ -20,9 +20,10 @@ def specs_of(node: fx.Node) -> list[Any]:
     """Specs of a node's result, flat; None for what is no tensor. A view's are those of its base."""
     while node.op == "call_function" and node.target is memory.view:
         node = node.args[0]
-    return [
-        spec if isinstance(spec, TensorSpec) else None for spec in pytree.tree_leaves(node.meta.get("spec"))
-    ]
+    spec = node.meta.get("spec")
+    if isinstance(spec, TensorSpec):
+        return [spec]
+    return [leaf if isinstance(leaf, TensorSpec) else None for leaf in pytree.tree_leaves(spec)]
 
 
 def spec_of(argument: Any) -> Any:
@@ -35,7 +36,21 @@ def spec_of(argument: Any) -> Any:
 
 def nodes_in(argument: Any) -> list[fx.Node]:
     """All nodes in an argument, however deep, in order."""
-    return [leaf for leaf in pytree.tree_leaves(argument) if isinstance(leaf, fx.Node)]
+    if isinstance(argument, fx.Node):
+        return [argument]
+    if isinstance(argument, dict):
+        argument = argument.values()
+    elif not isinstance(argument, (list, tuple)):
+        return []
+    return [node for item in argument for node in nodes_in(item)]
+
+
+def mutable_buffers(signature: Any) -> frozenset[str]:
+    """Names of the placeholders that are mutable buffers; none without a signature."""
+    if signature is None:
+        return frozenset()
+    mutated = set(signature.buffers_to_mutate.values())
+    return frozenset(name for name, buffer in signature.inputs_to_buffers.items() if buffer in mutated)
 
 
 def outputs_of(module: fx.GraphModule) -> list[Any]:
