@@ -157,4 +157,14 @@ std::vector<Index> order_by(const Problem& p, std::string_view name) {
   return order;
 }
 
+void require_permutation(const std::vector<Index>& order, Index n) {
+  bool good = static_cast<Index>(order.size()) == n;
+  std::vector<bool> seen(n);
+  for (std::size_t k = 0; good && k < order.size(); ++k) {
+    good = order[k] >= 0 && order[k] < n && !seen[order[k]];
+    if (good) seen[order[k]] = true;
+  }
+  if (!good) throw std::invalid_argument("the order is not a permutation of the buffers");
+}
+
 }  // namespace lowtide

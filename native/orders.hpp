@@ -16,4 +16,7 @@ std::vector<std::string_view> order_names();
 // is not known.
 std::vector<Index> order_by(const Problem& problem, std::string_view name);
 
+// Throws std::invalid_argument unless `order` holds each of 0 .. n - 1 once.
+void require_permutation(const std::vector<Index>& order, Index n);
+
 }  // namespace lowtide
