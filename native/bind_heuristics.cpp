@@ -47,7 +47,9 @@ void bind_packers(nb::module_& m) {
       "best_fit",
       [](const Problem& p, const std::vector<Index>& order) { return pack_in_order(p, order, Fit::kBest); },
       nb::arg("problem"), nb::arg("order"), Release());
-  m.def("order_by", &order_by, nb::arg("problem"), nb::arg("name"), Release());
+  m.def(
+      "order_by", [](const Problem& p, std::string_view name) { return order_by(p, name); },
+      nb::arg("problem"), nb::arg("name"), Release());
   m.def("order_names", &order_names);
 }
 

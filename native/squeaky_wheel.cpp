@@ -34,25 +34,29 @@ struct Start {
   Promotion promotion;
 };
 
-// In the order in which a large problem should try them.
+// In the order in which they are tried: where time is short, only the first will be.
 constexpr Start kStarts[] = {
-    {"peak-size", Fit::kFirst, Promotion::kHalfway},
-    {"size", Fit::kFirst, Promotion::kHalfway},
-    {"peak", Fit::kBest, Promotion::kHalfway},
-    {"peak-area", Fit::kBest, Promotion::kToFront},
-    {"conflicts-size", Fit::kFirst, Promotion::kToFront},
-    {"peak-conflicts", Fit::kBest, Promotion::kToFront},
-    {"peak-conflicts", Fit::kFirst, Promotion::kHalfway},
-    {"area", Fit::kFirst, Promotion::kToFront},
+    {"peak", Fit::kFirst, Promotion::kToFront},          {"size", Fit::kFirst, Promotion::kHalfway},
+    {"peak-size", Fit::kFirst, Promotion::kHalfway},     {"peak", Fit::kBest, Promotion::kHalfway},
+    {"peak-area", Fit::kBest, Promotion::kToFront},      {"peak-conflicts", Fit::kFirst, Promotion::kHalfway},
+    {"peak-conflicts", Fit::kBest, Promotion::kToFront}, {"conflicts-size", Fit::kFirst, Promotion::kToFront},
 };
-constexpr std::size_t kWheels = std::size(kStarts);
+
+// A pass over a large problem takes long, and a second turn of a good wheel is worth more than a first one of
+// the next.
+std::size_t wheel_count(Index buffers) {
+  if (buffers > 250'000) return 2;
+  if (buffers > 60'000) return 4;
+  return std::size(kStarts);
+}
+
 constexpr std::int64_t kRoundsPerGeneration = 6;
 
 class Search {
  public:
   Search(const Problem& problem, const ImproveOptions& options)
       : problem_(problem), options_(options), setting_(problem) {
-    wheels_.resize(kWheels);
+    wheels_.resize(wheel_count(problem.count()));
     if (options.incumbent != nullptr) {
       if (static_cast<Index>(options.incumbent->size()) != problem.count()) {
         throw std::invalid_argument("an incumbent needs one offset for each buffer");
@@ -87,13 +91,14 @@ class Search {
     next_ = 0;
     const auto work = [this](OrderPacker& packer) {
       try {
-        for (std::size_t w = next_++; w < kWheels && w < met_by_ && (w == 0 || !stopped()); w = next_++) {
+        for (std::size_t w = next_++; w < wheels_.size() && w < met_by_ && (w == 0 || !stopped());
+             w = next_++) {
           turn(w, packer);
         }
       } catch (...) {
         const std::lock_guard lock(mutex_);
         if (!error_) error_ = std::current_exception();
-        next_ = kWheels;
+        next_ = wheels_.size();
       }
     };
     std::vector<std::jthread> helpers;
@@ -104,7 +109,7 @@ class Search {
   void turn(std::size_t w, OrderPacker& packer) {
     Wheel& wheel = wheels_[w];
     if (wheel.order.empty()) {
-      wheel.order = order_by(problem_, kStarts[w].order);
+      wheel.order = order_by(problem_, setting_.ranks, kStarts[w].order);
       wheel.fit = kStarts[w].fit;
       wheel.promotion = kStarts[w].promotion;
     } else {
@@ -156,13 +161,13 @@ class Search {
 
   // The better half stays; each of the others starts again from a shaken copy of one of the better.
   void next_generation() {
-    std::vector<std::size_t> ranking(kWheels);
+    std::vector<std::size_t> ranking(wheels_.size());
     std::iota(ranking.begin(), ranking.end(), 0);
     std::stable_sort(ranking.begin(), ranking.end(),
                      [this](std::size_t a, std::size_t b) { return wheels_[a].best < wheels_[b].best; });
     std::mt19937_64 random(options_.seed * 0x9e3779b97f4a7c15 + static_cast<std::uint64_t>(result_.rounds));
-    for (std::size_t k = 0; k < kWheels / 2; ++k) {
-      shake(wheels_[ranking[k]], wheels_[ranking[kWheels - 1 - k]], random);
+    for (std::size_t k = 0; k < ranking.size() / 2; ++k) {
+      shake(wheels_[ranking[k]], wheels_[ranking[ranking.size() - 1 - k]], random);
     }
   }
 
@@ -189,7 +194,7 @@ class Search {
   std::vector<std::unique_ptr<OrderPacker>> packers_;  // one a thread
   std::vector<Wheel> wheels_;
   std::atomic<std::size_t> next_ = 0;
-  std::atomic<std::size_t> met_by_ = kWheels;
+  std::atomic<std::size_t> met_by_ = std::size(kStarts);
   std::mutex mutex_;
   std::exception_ptr error_;
   Improvement result_;
