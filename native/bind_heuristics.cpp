@@ -12,6 +12,7 @@
 #include "live_peak.hpp"
 #include "order_packer.hpp"
 #include "orders.hpp"
+#include "shared_objects.hpp"
 #include "squeaky_wheel.hpp"
 
 namespace lowtide {
@@ -46,7 +47,9 @@ void bind_packers(nb::module_& m) {
       "best_fit",
       [](const Problem& p, const std::vector<Index>& order) { return pack_in_order(p, order, Fit::kBest); },
       nb::arg("problem"), nb::arg("order"), Release());
-  m.def("order_by", &order_by, nb::arg("problem"), nb::arg("name"), Release());
+  m.def(
+      "order_by", [](const Problem& p, std::string_view name) { return order_by(p, name); },
+      nb::arg("problem"), nb::arg("name"), Release());
   m.def("order_names", &order_names);
 }
 
@@ -113,6 +116,40 @@ void bind_improve(nb::module_& m) {
         nb::arg("incumbent").none() = nb::none(), nb::arg("progress").none() = nb::none());
 }
 
+ObjectChoice choice_by_name(std::string_view name) {
+  if (name == "closest") return ObjectChoice::kClosest;
+  if (name == "smallest") return ObjectChoice::kSmallest;
+  throw std::invalid_argument("no choice of objects is called '" + std::string(name) + "'");
+}
+
+void bind_objects(nb::module_& m) {
+  nb::class_<ObjectAssignment>(m, "ObjectAssignment")
+      .def_ro("objects", &ObjectAssignment::object)
+      .def_ro("sizes", &ObjectAssignment::size)
+      .def_ro("total", &ObjectAssignment::total)
+      .def_ro("lower_bound", &ObjectAssignment::lower_bound)
+      .def_ro("optimal", &ObjectAssignment::optimal)
+      .def_ro("nodes", &ObjectAssignment::nodes);
+  m.def(
+      "greedy_objects",
+      [](const Problem& p, const std::vector<Index>& order, std::string_view choice) {
+        return assign_objects_in_order(p, order, choice_by_name(choice));
+      },
+      nb::arg("problem"), nb::arg("order"), nb::arg("choice") = "closest",
+      nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "shared_objects",
+      [](const Problem& p, double seconds, std::int64_t nodes, std::uint64_t seed) {
+        std::atomic<bool> stop = false;
+        ObjectAssignment result;
+        Interruptible::run(seconds, stop, [&] { result = assign_objects(p, nodes, seed, stop); }, [] {});
+        return result;
+      },
+      nb::arg("problem"), nb::arg("seconds") = 1e9, nb::arg("nodes") = 10'000'000, nb::arg("seed") = 0);
+  m.def("object_lower_bound", &object_lower_bound, nb::arg("problem"),
+        nb::call_guard<nb::gil_scoped_release>());
+}
+
 void bind_bound(nb::module_& m) {
   using Release = nb::call_guard<nb::gil_scoped_release>;
   m.def("live_peak", &live_peak, nb::arg("problem"), Release());
@@ -148,6 +185,7 @@ void bind_check(nb::module_& m) {
 void bind_heuristics(nb::module_& m) {
   bind_packers(m);
   bind_improve(m);
+  bind_objects(m);
   bind_bound(m);
   bind_check(m);
 }

@@ -1,54 +1,51 @@
 #include "occupancy.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "checked.hpp"
 
 namespace lowtide {
 namespace {
 
-// Intervals that start or stop inside a block are looked at one by one, so blocks are kept small; but each
-// long interval is written into every block that it crosses, so not too small.
-constexpr Index kEndsPerBlock = 256;
+constexpr Index kFanout = 4;
+
+// Touching logs are read when they get this long, even if nobody asks.
+constexpr std::size_t kLongLog = 4096;
 
 }  // namespace
 
-void RangeSet::insert(Bytes low, Bytes high) {
-  // Everything that touches [low, high] melts into one range.
-  auto first = std::lower_bound(ranges_.begin(), ranges_.end(), low,
-                                [](const Range& range, Bytes value) { return range.high < value; });
-  auto last = first;
-  while (last != ranges_.end() && last->low <= high) {
-    low = std::min(low, last->low);
-    high = std::max(high, last->high);
-    ++last;
-  }
-  if (first == last) {
-    ranges_.insert(first, {low, high});
-  } else {
-    *first = {low, high};
-    ranges_.erase(first + 1, last);
-  }
-}
-
 Occupancy::Occupancy(const Problem& problem, const Ranks& ranks) : problem_(problem), ranks_(ranks) {
   cut_blocks();
-  while (leaves_ < static_cast<Index>(blocks_.size())) leaves_ *= 2;
-  tree_.resize(2 * static_cast<std::size_t>(leaves_));
+  for (Index nodes = static_cast<Index>(blocks_.size());; nodes = (nodes + kFanout - 1) / kFanout) {
+    levels_.emplace_back(nodes);
+    if (nodes <= kFanout) break;
+  }
+  for (std::size_t level = 0; level < levels_.size(); ++level) {
+    for (Node& node : levels_[level]) node.all.read.resize(levels_.size() - level);
+  }
+  for (Block& block : blocks_) block.throughout.read.resize(levels_.size());
 }
 
+// A question reads the partials of a block one by one, so that they should be few; but every block also
+// reads about what is alive in it, so blocks should be few. Both cost the same where the ends in a block
+// are some multiple of the root of the number alive, the multiple being measured.
 void Occupancy::cut_blocks() {
   const Index instants = ranks_.count();
   std::vector<Index> ends(instants + 1);  // how many intervals start or stop at each rank
+  double lived = 0;
   for (const Span& span : ranks_.spans) {
     ++ends[span.start];
     ++ends[span.stop];
+    lived += span.stop - span.start;
   }
+  const double alive = instants > 0 ? lived / instants : 0;
+  const Index ends_per_block = static_cast<Index>(std::max(128.0, 16 * std::sqrt(alive)));
   block_of_.resize(instants);
   Index weight = 0;
   for (Index r = 0; r < instants; ++r) {
     weight += ends[r];
-    if (r == 0 || weight > kEndsPerBlock) {
+    if (r == 0 || weight > ends_per_block) {
       block_start_.push_back(r);
       weight = ends[r];
     }
@@ -58,37 +55,94 @@ void Occupancy::cut_blocks() {
   block_start_.push_back(instants);
 }
 
+bool Occupancy::covers(const Span& span, Index block) const {
+  return span.start <= block_start_[block] && block_start_[block + 1] <= span.stop;
+}
+
+// Calls visit(level, index) for the fewest nodes that make up the blocks [from, to).
+template <class Visit>
+void Occupancy::visit_canonical(Index from, Index to, Visit&& visit) {
+  for (std::size_t level = 0; from < to; ++level, from /= kFanout, to /= kFanout) {
+    const bool top = level + 1 == levels_.size();
+    while (from < to && (top || from % kFanout != 0)) visit(level, from++);
+    while (from < to && to % kFanout != 0) visit(level, --to);
+  }
+}
+
 void Occupancy::insert(Index buffer, Bytes offset) {
   const Bytes size = problem_.size[buffer];
   if (size == 0) return;
-  const Bytes high = checked_add(offset, size);
+  const Range range{offset, checked_add(offset, size)};
   for (Index k = problem_.first[buffer]; k < problem_.first[buffer + 1]; ++k) {
-    insert_span(ranks_.spans[k], offset, high);
+    insert_span(ranks_.spans[k], range);
   }
 }
 
-void Occupancy::insert_span(const Span& span, Bytes low, Bytes high) {
-  const Index from = block_of_[span.start];
-  const Index to = block_of_[span.stop - 1];
-  for (Index b = from; b <= to; ++b) {
-    if (span.start <= block_start_[b] && block_start_[b + 1] <= span.stop) {
-      blocks_[b].throughout.insert(low, high);
-    } else {
-      auto& partials = blocks_[b].partials;
-      const auto at = std::upper_bound(partials.begin(), partials.end(), low,
-                                       [](Bytes value, const Partial& p) { return value < p.low; });
-      partials.insert(at, {low, high, span});
+void Occupancy::insert_span(const Span& span, Range range) {
+  const Index first = block_of_[span.start];
+  const Index last = block_of_[span.stop - 1];
+  const auto insert_partial = [&](Index b) {
+    auto& partials = blocks_[b].partials;
+    const auto at = std::upper_bound(partials.begin(), partials.end(), range.low,
+                                     [](Bytes low, const Partial& p) { return low < p.low; });
+    partials.insert(at, {range.low, range.high, span});
+  };
+  const bool whole_first = covers(span, first);
+  const bool whole_last = covers(span, last);
+  if (!whole_first) insert_partial(first);
+  if (!whole_last && last != first) insert_partial(last);
+  const Index from = whole_first ? first : first + 1;
+  const Index to = whole_last ? last + 1 : last;
+  visit_canonical(from, to,
+                  [&](std::size_t level, Index index) { levels_[level][index].throughout.push_back(range); });
+
+  // The nodes above the ends that it touches but does not fill, nor finds filled from above.
+  Index begin = 0, end = 0;  // the blocks of a node
+  Index width = 1;
+  for (std::size_t level = 0; level < levels_.size(); ++level, width *= kFanout) {
+    Index previous = -1;
+    for (const Index index : {first / width, last / width}) {
+      begin = index * width;
+      end = std::min(begin + width, static_cast<Index>(blocks_.size()));
+      if (index == previous || (from <= begin && end <= to)) continue;
+      previous = index;
+      Node& node = levels_[level][index];
+      node.touching.push_back(range);
+      if (node.touching.size() >= kLongLog) {
+        node.all.taken.insert_all(node.touching);
+        node.touching.clear();
+      }
     }
   }
-  for (Index l = leaves_ + from, r = leaves_ + to; l > 0; l /= 2, r /= 2) {
-    for (Index node = l; node <= r; ++node) tree_[node].insert(low, high);
+}
+
+// Reads what is new in the logs of the node and of those above it.
+void Occupancy::catch_up(Digest& digest, std::size_t level, Index index) {
+  batch_.clear();
+  for (std::size_t k = 0; level + k < levels_.size(); ++k, index /= kFanout) {
+    const Ranges& log = levels_[level + k][index].throughout;
+    batch_.insert(batch_.end(), log.begin() + digest.read[k], log.end());
+    digest.read[k] = static_cast<Index>(log.size());
   }
+  if (!batch_.empty()) digest.taken.insert_all(batch_);
+}
+
+const RangeSet& Occupancy::all_of(std::size_t level, Index index) {
+  Node& node = levels_[level][index];
+  catch_up(node.all, level, index);
+  if (!node.touching.empty()) {
+    node.all.taken.insert_all(node.touching);
+    node.touching.clear();
+  }
+  return node.all.taken;
 }
 
 void Occupancy::add_walker(const RangeSet& set, Bytes distance, Bytes size) {
-  if (set.ranges().empty()) return;
-  const auto* begin = set.ranges().data();
-  walkers_.push_back({begin, begin + set.ranges().size(), nullptr, nullptr, {0, 0}, distance, size});
+  for (const Ranges& ranges : set.layers()) {
+    if (ranges.empty()) continue;
+    const Range* begin = ranges.data();
+    walkers_.push_back({begin, begin + ranges.size(), nullptr, nullptr, {0, 0}, distance, size});
+  }
 }
 
 void Occupancy::add_walker(const std::vector<Partial>& partials, const Span& span, Bytes distance,
@@ -99,21 +153,19 @@ void Occupancy::add_walker(const std::vector<Partial>& partials, const Span& spa
 }
 
 void Occupancy::add_walkers(const Span& span, Bytes distance, Bytes size) {
-  Index from = block_of_[span.start];
-  Index to = block_of_[span.stop - 1];
+  const Index first = block_of_[span.start];
+  const Index last = block_of_[span.stop - 1];
   const auto add_end = [&](Index b) {
-    add_walker(blocks_[b].throughout, distance, size);
+    catch_up(blocks_[b].throughout, 0, b);
+    add_walker(blocks_[b].throughout.taken, distance, size);
     add_walker(blocks_[b].partials, span, distance, size);
   };
-  const bool whole_from = span.start <= block_start_[from];
-  const bool whole_to = block_start_[to + 1] <= span.stop;
-  if (from == to && !(whole_from && whole_to)) return add_end(from);
-  if (!whole_from) add_end(from++);
-  if (!whole_to) add_end(to--);
-  for (Index l = leaves_ + from, r = leaves_ + to + 1; l < r; l /= 2, r /= 2) {
-    if (l & 1) add_walker(tree_[l++], distance, size);
-    if (r & 1) add_walker(tree_[--r], distance, size);
-  }
+  const bool whole_first = covers(span, first);
+  const bool whole_last = covers(span, last);
+  if (!whole_first) add_end(first);
+  if (!whole_last && last != first) add_end(last);
+  visit_canonical(whole_first ? first : first + 1, whole_last ? last + 1 : last,
+                  [&](std::size_t level, Index index) { add_walker(all_of(level, index), distance, size); });
 }
 
 // Moves the walker past everything below the member's place, and the base up if something is in its way.
@@ -129,7 +181,7 @@ bool Occupancy::advance(Walker& w, Bytes& base) const {
   // The next range is mostly the one after this, or else far.
   if (w.range != w.range_end && w.range->high <= low && ++w.range != w.range_end && w.range->high <= low) {
     w.range = std::upper_bound(w.range, w.range_end, low,
-                               [](Bytes value, const RangeSet::Range& r) { return value < r.high; });
+                               [](Bytes value, const Range& r) { return value < r.high; });
   }
   for (; w.range != w.range_end && w.range->low < low + w.size; ++w.range) {
     if (w.range->high > low) make_way(w.range->high);
@@ -179,11 +231,21 @@ Occupancy::Room Occupancy::next_room(Bytes floor) {
 }
 
 void Occupancy::clear() {
+  const auto forget = [](Digest& digest) {
+    digest.taken.clear();
+    std::fill(digest.read.begin(), digest.read.end(), 0);
+  };
   for (Block& block : blocks_) {
-    block.throughout.clear();
+    forget(block.throughout);
     block.partials.clear();
   }
-  for (RangeSet& set : tree_) set.clear();
+  for (auto& level : levels_) {
+    for (Node& node : level) {
+      node.throughout.clear();
+      node.touching.clear();
+      forget(node.all);
+    }
+  }
 }
 
 }  // namespace lowtide

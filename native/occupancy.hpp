@@ -1,35 +1,24 @@
 // Which bytes are taken when: answers "where is the lowest room?" without looking at every neighbour.
 //
-// Time is cut into blocks of a few hundred starts. For each block the bytes taken throughout are kept
-// as merged ranges, and the buffers that are alive only in a part of it as a list; over the blocks lies
-// a segment tree whose nodes hold the merged ranges of whatever touches them. A question about a
-// lifetime looks at the lists of the two blocks at its ends and at O(log blocks) nodes between, and since
-// a tight packing merges into few ranges, it skips whole stacks of neighbours at once.
+// Time is cut into blocks of some dozens of starts, and over the blocks lies a tree. A block keeps the bytes
+// taken throughout it as merged ranges, and the buffers that are alive in only a part of it as a list; an
+// inner node keeps the merged ranges of whatever touches it. A question about a lifetime looks at the lists
+// of the two blocks at its ends and at O(log) nodes between, and since a tight packing merges into few
+// ranges, it skips whole stacks of neighbours at once.
+//
+// A long lifetime crosses many blocks. It is therefore only noted in the logs of the O(log) nodes that make
+// it up, as in a segment tree; a node that is asked reads what is new in the logs of itself and the nodes
+// above it, and merges that in one go.
 #pragma once
 
 #include <vector>
 
 #include "problem.hpp"
+#include "range_set.hpp"
 #include "ranks.hpp"
 #include "units.hpp"
 
 namespace lowtide {
-
-// Disjoint byte ranges, ascending; neighbours that touch are merged.
-class RangeSet {
- public:
-  struct Range {
-    Bytes low;
-    Bytes high;
-  };
-
-  void insert(Bytes low, Bytes high);
-  void clear() { ranges_.clear(); }
-  const std::vector<Range>& ranges() const { return ranges_; }
-
- private:
-  std::vector<Range> ranges_;
-};
 
 class Occupancy {
  public:
@@ -58,14 +47,25 @@ class Occupancy {
     Bytes high;
     Span span;
   };
+  // Bytes that are taken according to some logs, and how far each of these has been read.
+  struct Digest {
+    RangeSet taken;
+    std::vector<Index> read;  // by level, from the node's own upwards
+  };
+  struct Node {
+    Ranges throughout;  // log: taken during all of the node, and not noted above it
+    Ranges touching;    // log: taken during a part of it; emptied when read
+    Digest all;         // everything that touches it
+  };
+  // A block is a node without children.
   struct Block {
-    RangeSet throughout;
+    Digest throughout;
     std::vector<Partial> partials;  // by low
   };
   // Walks one set of taken bytes upwards, on behalf of one member of the unit.
   struct Walker {
-    const RangeSet::Range* range;  // either ranges,
-    const RangeSet::Range* range_end;
+    const Range* range;  // either ranges,
+    const Range* range_end;
     const Partial* partial;  // or partials, of which those that overlap `span` count
     const Partial* partial_end;
     Span span;
@@ -74,7 +74,12 @@ class Occupancy {
   };
 
   void cut_blocks();
-  void insert_span(const Span& span, Bytes low, Bytes high);
+  bool covers(const Span& span, Index block) const;
+  void insert_span(const Span& span, Range range);
+  template <class Visit>
+  void visit_canonical(Index from, Index to, Visit&& visit);
+  void catch_up(Digest& digest, std::size_t level, Index index);
+  const RangeSet& all_of(std::size_t level, Index index);
   void add_walkers(const Span& span, Bytes distance, Bytes size);
   void add_walker(const RangeSet& set, Bytes distance, Bytes size);
   void add_walker(const std::vector<Partial>& partials, const Span& span, Bytes distance, Bytes size);
@@ -86,8 +91,8 @@ class Occupancy {
   std::vector<Index> block_of_;     // rank -> block
   std::vector<Index> block_start_;  // block -> first rank; one past the end too
   std::vector<Block> blocks_;
-  Index leaves_ = 1;            // blocks, rounded up to a power of two
-  std::vector<RangeSet> tree_;  // heap order; leaf b at leaves_ + b
+  std::vector<std::vector<Node>> levels_;  // levels_[0] lies over the blocks, one each; then ever fewer
+  Ranges batch_;
 
   // Of the unit for which room is sought:
   const Unit* unit_ = nullptr;

@@ -1,25 +1,11 @@
 #include "order_packer.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "checked.hpp"
+#include "orders.hpp"
 
 namespace lowtide {
-namespace {
-
-void require_permutation(const std::vector<Index>& order, Index n) {
-  bool good = static_cast<Index>(order.size()) == n;
-  std::vector<bool> seen(n);
-  for (std::size_t k = 0; good && k < order.size(); ++k) {
-    good = order[k] >= 0 && order[k] < n && !seen[order[k]];
-    if (good) seen[order[k]] = true;
-  }
-  if (!good) throw std::invalid_argument("the order is not a permutation of the buffers");
-}
-
-}  // namespace
-
 Setting::Setting(const Problem& p) : problem(p), ranks(p), units(p) {
   if (p.coincide.empty()) return;
   conflicts = std::make_unique<Conflicts>(p, ranks);

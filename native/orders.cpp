@@ -29,8 +29,7 @@ Time stop(const Problem& p, Index i) {
 }
 
 // Duration, as the number of instants at which something starts: what does not depend on the clock.
-std::vector<Key> starts_outlived(const Problem& p) {
-  const Ranks ranks(p);
+std::vector<Key> starts_outlived(const Problem& p, const Ranks& ranks) {
   std::vector<Key> total(p.count());
   for (Index i = 0; i < p.count(); ++i) {
     for (Index k = p.first[i]; k < p.first[i + 1]; ++k)
@@ -60,8 +59,7 @@ std::vector<Key> conflict_degrees(const Problem& p) {
 }
 
 // The most bytes that are live at any time during each buffer's life.
-std::vector<Bytes> busiest_moments(const Problem& p) {
-  const Ranks ranks(p);
+std::vector<Bytes> busiest_moments(const Problem& p, const Ranks& ranks) {
   std::size_t leaves = 1;
   while (leaves < static_cast<std::size_t>(ranks.count())) leaves *= 2;
   std::vector<Key> change(leaves + 1);
@@ -96,8 +94,8 @@ std::vector<Bytes> busiest_moments(const Problem& p) {
 }
 
 // By the busiest moment of each buffer's life, then by another key, not negative, of which 63 bits count.
-std::vector<Key> behind_peak(const Problem& p, std::vector<Key> key) {
-  const std::vector<Bytes> peak = busiest_moments(p);
+std::vector<Key> behind_peak(const Problem& p, const Ranks& ranks, std::vector<Key> key) {
+  const std::vector<Bytes> peak = busiest_moments(p, ranks);
   Key largest = 0;
   for (const Key k : key) largest = std::max(largest, k);
   int excess = 0;
@@ -114,7 +112,7 @@ std::vector<Key> keys(const Problem& p, KeyOf&& key_of) {
 }
 
 // Larger keys come first.
-std::vector<Key> keys_by_name(const Problem& p, std::string_view name) {
+std::vector<Key> keys_by_name(const Problem& p, const Ranks& ranks, std::string_view name) {
   if (name == "given") return keys(p, [](Index i) { return -Key{i}; });
   if (name == "size") return keys(p, [&](Index i) { return Key{p.size[i]}; });
   if (name == "duration") return keys(p, [&](Index i) { return duration(p, i); });
@@ -127,11 +125,11 @@ std::vector<Key> keys_by_name(const Problem& p, std::string_view name) {
     for (Index i = 0; i < p.count(); ++i) key[i] *= p.size[i];
     return key;
   }
-  if (name == "peak") return behind_peak(p, starts_outlived(p));
-  if (name == "peak-size") return behind_peak(p, keys(p, [&](Index i) { return Key{p.size[i]}; }));
+  if (name == "peak") return behind_peak(p, ranks, starts_outlived(p, ranks));
+  if (name == "peak-size") return behind_peak(p, ranks, keys(p, [&](Index i) { return Key{p.size[i]}; }));
   if (name == "peak-area")
-    return behind_peak(p, keys(p, [&](Index i) { return duration(p, i) * p.size[i]; }));
-  if (name == "peak-conflicts") return behind_peak(p, conflict_degrees(p));
+    return behind_peak(p, ranks, keys(p, [&](Index i) { return duration(p, i) * p.size[i]; }));
+  if (name == "peak-conflicts") return behind_peak(p, ranks, conflict_degrees(p));
   throw std::invalid_argument("no order is called '" + std::string(name) + "'");
 }
 
@@ -142,9 +140,9 @@ std::vector<std::string_view> order_names() {
           "conflicts", "conflicts-size", "peak",     "peak-size", "peak-area", "peak-conflicts"};
 }
 
-std::vector<Index> order_by(const Problem& p, std::string_view name) {
-  const std::vector<Key> key = keys_by_name(p, name);
-  const std::vector<Key> length = starts_outlived(p);
+std::vector<Index> order_by(const Problem& p, const Ranks& ranks, std::string_view name) {
+  const std::vector<Key> key = keys_by_name(p, ranks, name);
+  const std::vector<Key> length = starts_outlived(p, ranks);
   std::vector<Index> order(p.count());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](Index a, Index b) {
@@ -155,6 +153,18 @@ std::vector<Index> order_by(const Problem& p, std::string_view name) {
     return a < b;
   });
   return order;
+}
+
+std::vector<Index> order_by(const Problem& p, std::string_view name) { return order_by(p, Ranks(p), name); }
+
+void require_permutation(const std::vector<Index>& order, Index n) {
+  bool good = static_cast<Index>(order.size()) == n;
+  std::vector<bool> seen(n);
+  for (std::size_t k = 0; good && k < order.size(); ++k) {
+    good = order[k] >= 0 && order[k] < n && !seen[order[k]];
+    if (good) seen[order[k]] = true;
+  }
+  if (!good) throw std::invalid_argument("the order is not a permutation of the buffers");
 }
 
 }  // namespace lowtide

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <stdexcept>
 #include <thread>
 
 #include "order_packer.hpp"
@@ -33,23 +34,35 @@ struct Start {
   Promotion promotion;
 };
 
-// In the order in which a large problem should try them.
+// In the order in which they are tried: where time is short, only the first will be.
 constexpr Start kStarts[] = {
-    {"peak-size", Fit::kFirst, Promotion::kHalfway},      {"peak", Fit::kBest, Promotion::kHalfway},
-    {"size", Fit::kFirst, Promotion::kHalfway},           {"peak-area", Fit::kBest, Promotion::kToFront},
-    {"conflicts-size", Fit::kFirst, Promotion::kToFront}, {"peak-conflicts", Fit::kBest, Promotion::kToFront},
-    {"peak-conflicts", Fit::kFirst, Promotion::kHalfway}, {"area", Fit::kFirst, Promotion::kToFront},
+    {"peak", Fit::kFirst, Promotion::kToFront},          {"size", Fit::kFirst, Promotion::kHalfway},
+    {"peak-size", Fit::kFirst, Promotion::kHalfway},     {"peak", Fit::kBest, Promotion::kHalfway},
+    {"peak-area", Fit::kBest, Promotion::kToFront},      {"peak-conflicts", Fit::kFirst, Promotion::kHalfway},
+    {"peak-conflicts", Fit::kBest, Promotion::kToFront}, {"conflicts-size", Fit::kFirst, Promotion::kToFront},
 };
-constexpr std::size_t kWheels = std::size(kStarts);
+
+// A pass over a large problem takes long, and a second turn of a good wheel is worth more than a first one of
+// the next.
+std::size_t wheel_count(Index buffers) {
+  if (buffers > 250'000) return 2;
+  if (buffers > 60'000) return 4;
+  return std::size(kStarts);
+}
+
 constexpr std::int64_t kRoundsPerGeneration = 6;
 
 class Search {
  public:
   Search(const Problem& problem, const ImproveOptions& options)
       : problem_(problem), options_(options), setting_(problem) {
-    wheels_.resize(kWheels);
+    wheels_.resize(wheel_count(problem.count()));
     if (options.incumbent != nullptr) {
+      if (static_cast<Index>(options.incumbent->size()) != problem.count()) {
+        throw std::invalid_argument("an incumbent needs one offset for each buffer");
+      }
       result_.packing = {*options.incumbent, arena_of(problem, *options.incumbent)};
+      has_packing_ = true;
     }
     for (int t = 0; t < std::max(1, options.threads); ++t) {
       packers_.push_back(std::make_unique<OrderPacker>(setting_));
@@ -57,23 +70,19 @@ class Search {
   }
 
   Improvement run() {
-    while (result_.rounds < options_.max_rounds && !done()) {
+    while (!has_packing_ || (result_.rounds < options_.max_rounds && !done())) {
       turn_all();
       if (error_) std::rethrow_exception(error_);
       if (stopped()) break;
       ++result_.rounds;
       if (result_.rounds % kRoundsPerGeneration == 0) next_generation();
     }
-    if (result_.packing.offset.empty()) {  // stopped too soon: one pass is the least that we owe
-      const auto never = [] { return false; };
-      packers_[0]->pack(order_by(problem_, kStarts[0].order), Fit::kFirst, never, result_.packing);
-    }
     return std::move(result_);
   }
 
  private:
-  bool stopped() const { return options_.stop->load(std::memory_order_relaxed); }
-  bool met() const { return !result_.packing.offset.empty() && result_.packing.arena <= options_.target; }
+  bool stopped() const { return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed); }
+  bool met() const { return has_packing_ && result_.packing.arena <= options_.target; }
   bool done() const { return stopped() || met(); }
 
   // One turn of every wheel. Threads take the wheels in order; once one has met the target, only the wheels
@@ -82,13 +91,14 @@ class Search {
     next_ = 0;
     const auto work = [this](OrderPacker& packer) {
       try {
-        for (std::size_t w = next_++; w < kWheels && w < met_by_ && !stopped(); w = next_++) {
+        for (std::size_t w = next_++; w < wheels_.size() && w < met_by_ && (w == 0 || !stopped());
+             w = next_++) {
           turn(w, packer);
         }
       } catch (...) {
         const std::lock_guard lock(mutex_);
         if (!error_) error_ = std::current_exception();
-        next_ = kWheels;
+        next_ = wheels_.size();
       }
     };
     std::vector<std::jthread> helpers;
@@ -99,13 +109,15 @@ class Search {
   void turn(std::size_t w, OrderPacker& packer) {
     Wheel& wheel = wheels_[w];
     if (wheel.order.empty()) {
-      wheel.order = order_by(problem_, kStarts[w].order);
+      wheel.order = order_by(problem_, setting_.ranks, kStarts[w].order);
       wheel.fit = kStarts[w].fit;
       wheel.promotion = kStarts[w].promotion;
     } else {
       promote_blamed(wheel);
     }
-    const auto stop = [&] { return stopped() || met_by_ < w; };
+    // Without an incumbent the very first pass is owed to the caller, however late it is.
+    const bool owed = w == 0 && result_.rounds == 0 && options_.incumbent == nullptr;
+    const auto stop = [&] { return met_by_ < w || (stopped() && !owed); };
     if (!packer.pack(wheel.order, wheel.fit, stop, wheel.packing)) return;
     if (wheel.packing.arena < wheel.best) {
       wheel.best = wheel.packing.arena;
@@ -118,12 +130,13 @@ class Search {
     const Packing& packing = wheels_[w].packing;
     const std::lock_guard lock(mutex_);
     if (packing.arena <= options_.target) met_by_ = std::min(met_by_.load(), w);
-    const bool first = result_.packing.offset.empty();
+    const bool first = !has_packing_;
     const bool better = first || packing.arena < result_.packing.arena;
     const bool earlier =
         !first && packing.arena == result_.packing.arena && best_round_ == result_.rounds && w < best_wheel_;
     if (!better && !earlier) return;
     result_.packing = packing;
+    has_packing_ = true;
     best_round_ = result_.rounds;
     best_wheel_ = w;
     if (better && options_.on_improvement) options_.on_improvement(packing.arena);
@@ -148,13 +161,13 @@ class Search {
 
   // The better half stays; each of the others starts again from a shaken copy of one of the better.
   void next_generation() {
-    std::vector<std::size_t> ranking(kWheels);
+    std::vector<std::size_t> ranking(wheels_.size());
     std::iota(ranking.begin(), ranking.end(), 0);
     std::stable_sort(ranking.begin(), ranking.end(),
                      [this](std::size_t a, std::size_t b) { return wheels_[a].best < wheels_[b].best; });
     std::mt19937_64 random(options_.seed * 0x9e3779b97f4a7c15 + static_cast<std::uint64_t>(result_.rounds));
-    for (std::size_t k = 0; k < kWheels / 2; ++k) {
-      shake(wheels_[ranking[k]], wheels_[ranking[kWheels - 1 - k]], random);
+    for (std::size_t k = 0; k < ranking.size() / 2; ++k) {
+      shake(wheels_[ranking[k]], wheels_[ranking[ranking.size() - 1 - k]], random);
     }
   }
 
@@ -181,10 +194,11 @@ class Search {
   std::vector<std::unique_ptr<OrderPacker>> packers_;  // one a thread
   std::vector<Wheel> wheels_;
   std::atomic<std::size_t> next_ = 0;
-  std::atomic<std::size_t> met_by_ = kWheels;
+  std::atomic<std::size_t> met_by_ = std::size(kStarts);
   std::mutex mutex_;
   std::exception_ptr error_;
   Improvement result_;
+  bool has_packing_ = false;
   std::int64_t best_round_ = -1;
   std::size_t best_wheel_ = 0;
 };

@@ -1,0 +1,136 @@
+"""How time, memory and gap grow with the number of buffers, on synthetic problems.
+
+For each distribution and count, in a process of its own: one pass of first fit by size (the CPU seconds from
+whose growth the exponent is fitted), and a run of the portfolio under a deadline. Every plan is checked.
+
+    python benchmarks/growth.py --counts 1000 10000 100000 1000000 --seconds 15
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import resource
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from instances import load
+from lowtide import _kernel
+from synthetic import DISTRIBUTIONS
+
+
+@dataclass(frozen=True)
+class Growth:
+    """One row: seconds of CPU for one pass, its gap; wall seconds of the portfolio, its gap; peak memory."""
+
+    distribution: str
+    count: int
+    pass_seconds: float
+    pass_ratio: float
+    first_plan_seconds: float
+    seconds: float
+    ratio: float
+    check_seconds: float
+    peak_mb: float
+
+
+def _verified(problem: _kernel.Problem, offsets: list[int]) -> float:
+    begin = time.process_time()
+    violations = _kernel.check(problem, offsets).violations
+    if violations:
+        raise AssertionError(f"the plan is wrong: {violations[:3]}")
+    return time.process_time() - begin
+
+
+def measure(distribution: str, count: int, seconds: float, threads: int, seed: int) -> Growth:
+    """Plans one synthetic problem and measures it; run it in a fresh process, for the peak of memory."""
+    problem = load(f"{distribution}:{count}", seed).problem()
+    bound = _kernel.live_peak(problem)
+
+    begin = time.process_time()
+    packing = _kernel.first_fit(problem, _kernel.order_by(problem, "size"))
+    pass_seconds = time.process_time() - begin
+    check_seconds = _verified(problem, packing.offsets)
+
+    begin = time.monotonic()
+    result = _kernel.improve(problem, seconds, threads=threads, seed=seed)
+    elapsed = time.monotonic() - begin
+    _verified(problem, result.offsets)
+    return Growth(
+        distribution,
+        count,
+        pass_seconds,
+        packing.arena / bound,
+        result.history[0][0],
+        elapsed,
+        result.arena / bound,
+        check_seconds,
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    )
+
+
+def exponent(rows: list[Growth]) -> float:
+    """The slope of log time over log count, by least squares."""
+    counts = np.log([row.count for row in rows])
+    return float(np.polyfit(counts, np.log([row.pass_seconds for row in rows]), 1)[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--counts", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6])
+    parser.add_argument(
+        "--distributions", nargs="+", default=list(DISTRIBUTIONS), choices=list(DISTRIBUTIONS)
+    )
+    parser.add_argument("--seconds", type=float, default=15.0, help="deadline of the portfolio")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+
+    table = Table(title="Growth")
+    table.add_column("distribution")
+    for heading in (
+        "buffers",
+        "pass, CPU s",
+        "ratio",
+        "first plan, s",
+        "portfolio, s",
+        "ratio",
+        "check, s",
+        "peak MB",
+        "exponent",
+    ):
+        table.add_column(heading, justify="right")
+    spawn = multiprocessing.get_context("spawn")
+    for distribution in options.distributions:
+        rows: list[Growth] = []
+        for count in options.counts:
+            with spawn.Pool(1) as pool:
+                rows.append(
+                    pool.apply(measure, (distribution, count, options.seconds, options.threads, options.seed))
+                )
+        for row in rows:
+            last = row is rows[-1]
+            table.add_row(
+                row.distribution,
+                f"{row.count:,}",
+                f"{row.pass_seconds:.3f}",
+                f"{row.pass_ratio:.4f}",
+                f"{row.first_plan_seconds:.2f}",
+                f"{row.seconds:.2f}",
+                f"{row.ratio:.5f}",
+                f"{row.check_seconds:.2f}",
+                f"{row.peak_mb:.0f}",
+                f"{exponent(rows):.2f}" if last and len(rows) > 1 else "",
+                end_section=last,
+            )
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()
