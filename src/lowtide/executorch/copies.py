@@ -23,7 +23,7 @@ from lowtide.executorch.calls import control_flow, graph_of, tree
 from lowtide.executorch.specs import outputs_of, spec_of, specs_of
 from lowtide.problem import ROOT
 
-_KEPT_META = ("val", "tensor_meta", "stack_trace", "nn_module_stack", "debug_handle", "from_node")
+KEPT_META = ("val", "tensor_meta", "stack_trace", "nn_module_stack", "debug_handle", "from_node")
 
 
 def declare_stacked(root: fx.GraphModule) -> None:
@@ -154,7 +154,7 @@ def clone_before(at: fx.Node, source: fx.Node) -> fx.Node:
             {"dim_order": [int(d) for d in spec.dim_order], "out": alloc},
         )
     for node in (alloc, copy):
-        node.meta.update({key: source.meta[key] for key in _KEPT_META if key in source.meta})
+        node.meta.update({key: source.meta[key] for key in KEPT_META if key in source.meta})
         node.meta["spec"] = spec
     return copy
 

@@ -10,9 +10,10 @@ whole tree shows that neither tensor is written while the other is still to be r
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import torch
 from executorch.exir.memory_planning import (
     _alias_inplace_result_specs,
     _is_inplace_node,
@@ -21,7 +22,7 @@ from executorch.exir.memory_planning import (
 from torch import fx
 
 from lowtide.executorch.calls import tree
-from lowtide.executorch.copies import clone_before
+from lowtide.executorch.copies import KEPT_META, clone_before
 from lowtide.executorch.specs import Groups, nodes_in, spec_of
 from lowtide.frontends.torch_export.effects import schema_holder
 from lowtide.liveness import solve
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from lowtide.executorch.importing import Imported
     from lowtide.flow import FlowGraph
 
+_COPY = torch.ops.aten.copy_.default
+
 
 @dataclass(frozen=True)
 class InPlace:
@@ -41,6 +44,7 @@ class InPlace:
         region: qualified name of the graph.
         node: the operator.
         base: the node of the argument whose bytes the result should take.
+        specs: of the argument and of the result, as they were when the request was found.
         rewritten: whether the operator itself writes over its argument; otherwise it writes wherever its
             result is put.
     """
@@ -48,12 +52,8 @@ class InPlace:
     region: str
     node: fx.Node
     base: fx.Node
+    specs: tuple[Any, Any]
     rewritten: bool
-
-    @property
-    def specs(self) -> tuple[Any, Any]:
-        """Specs of the argument and of the result."""
-        return spec_of(self.base), spec_of(self.node)
 
 
 def find_requests(root: fx.GraphModule) -> list[InPlace]:
@@ -64,13 +64,15 @@ def find_requests(root: fx.GraphModule) -> list[InPlace]:
             if _is_inplace_node(node):
                 base = _changed_argument(node)
                 if base is not None and spec_of(base) is not spec_of(node):
-                    found.append(InPlace(region, node, base, rewritten=True))
+                    specs = spec_of(base), spec_of(node)
+                    found.append(InPlace(region, node, base, specs, rewritten=True))
                 else:
                     _alias_inplace_result_specs(node)
             elif _is_out_var_node(node) and "_share_alloc_with_arg_idx" in node.meta:
                 base = node.args[node.meta["_share_alloc_with_arg_idx"]]
-                if isinstance(base, fx.Node) and None not in (spec_of(base), spec_of(node)):
-                    found.append(InPlace(region, node, base, rewritten=False))
+                specs = spec_of(base), spec_of(node)
+                if None not in specs:
+                    found.append(InPlace(region, node, base, specs, rewritten=False))
     return found
 
 
@@ -115,9 +117,31 @@ def settle_requests(requests: list[InPlace], imported: Imported, groups: Groups)
             result.inplace_base = None
         if request.rewritten:
             if reason is not None:
-                request.node.replace_input_with(request.base, clone_before(request.node, request.base))
+                _undo(request)
             _alias_inplace_result_specs(request.node)
     return refused
+
+
+def _undo(request: InPlace) -> None:
+    """Let a refused operator change a clone, and write the outcome back if it was to be an input's new value.
+
+    Where an input is changed in place all along, ExecuTorch leaves out the copy at the end.
+    """
+    origin = request.base
+    while origin.op == "call_function" and _is_inplace_node(origin):
+        origin = origin.args[0]
+    request.node.replace_input_with(request.base, clone_before(request.node, request.base))
+    written_back = any(user.target is _COPY and user.args[0] is origin for user in origin.users)
+    if origin.op == "placeholder" and not written_back:
+        last, following = request.node, [request.node]
+        while following:
+            last = following[0]
+            following = [user for user in last.users if _is_inplace_node(user) and user.args[0] is last]
+        graph = request.node.graph
+        with graph.inserting_before(graph.output_node()):
+            back = graph.call_function(_COPY, (origin, last))
+        back.meta.update({key: value for key, value in last.meta.items() if key in KEPT_META})
+        back.meta["spec"] = spec_of(origin)
 
 
 class _Judge:
@@ -126,7 +150,7 @@ class _Judge:
     def __init__(self, imported: Imported) -> None:
         self.imported = imported
         self.flow: FlowGraph = lower(imported.program)
-        self.live_out = solve(self.flow).live_out
+        self.live_out = solve(_without_final_state(self.flow)).live_out
         self.merged: dict[int, frozenset[int]] = {}
 
     def members(self, storage: int) -> frozenset[int]:
@@ -174,3 +198,14 @@ class _Judge:
                 written in point.full_writes or written in point.partial_writes
             ):
                 yield tick
+
+
+def _without_final_state(flow: FlowGraph) -> FlowGraph:
+    """The program as if nobody looked at state once it is done.
+
+    What is changed in place all along has no copy at the end that would show where its last value comes from.
+    """
+    last = flow.points[-1]
+    storages = flow.program.storages
+    reads = tuple(storage for storage in last.reads if storages[storage].kind != "state")
+    return replace(flow, points=(*flow.points[:-1], replace(last, reads=reads)))
