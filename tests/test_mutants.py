@@ -6,7 +6,9 @@ replay catches must be caught by the verifier; and one that only the verifier ca
 * path: what it spoils is on a branch, or in a loop, that these inputs do not run;
 * lifetime: by the plan's own lifetimes two live buffers overlap, though no byte is read that was spoilt;
 * part: the step reads a part of its storage through a view, and the spoilt bytes are in the other part;
-* whole: the bytes are lost when the plan says, but written again, slice by slice, before they are read.
+* whole: it is a loop's stacked result, and what was spoilt was written again, slice by slice;
+* value: the simulator, to which all bytes differ, finds it too, but here the bytes written over others are
+  the same (the least and the greatest of one element), or lie in what the alignment adds to a size.
 """
 
 from __future__ import annotations
@@ -39,9 +41,10 @@ from lowtide.timeline import problem_of_flow  # noqa: E402
 from lowtide.verifier import find_violations  # noqa: E402
 from mutants import MUTATIONS, Mutant, mutants  # noqa: E402
 from random_graphs import random_graph  # noqa: E402
+from simulator import Simulator, WrongByteError, paths  # noqa: E402
 
 SMALL_MODELS = ("mobilenet_v2", "vit", "bert", "llama")
-COLUMNS = ("both", "path", "lifetime", "part", "whole", "neither")
+COLUMNS = ("both", "path", "lifetime", "part", "whole", "value", "neither")
 
 Cases = list[tuple[Any, ...]]
 
@@ -59,7 +62,10 @@ class Judge:
         self.flow: FlowGraph = lower(imported.program)
         self.taken = self.ticks()
         used = {s for tick in self.taken for s in self.storages_at(tick)}
-        self.used = {imported.program.storages[s].name for s in used}
+        storages = imported.program.storages
+        self.used = {storages[s].name for s in used}
+        copies = [copy for point in self.flow.points for copy in point.copies if copy.part is not None]
+        self.stacked = {storages[c.target_storage].name for c in copies if c.target_storage is not None}
 
     def ticks(self) -> set[int]:
         """The program points that these inputs reach."""
@@ -100,10 +106,18 @@ class Judge:
         if not faults:
             return "lifetime"
         reasons = {self.explain(str(fault), fault.kind, fault.buffers) for fault in faults}
-        for unmet in ("unexplained", "whole", "part"):
-            if unmet in reasons:
-                return unmet
-        return "path"
+        if "unexplained" in reasons:
+            return "value" if self.simulated(mutant) else "unexplained"
+        return next((reason for reason in ("whole", "part") if reason in reasons), "path")
+
+    def simulated(self, mutant: Mutant) -> bool:
+        """Whether the simulator finds a fault on some path."""
+        try:
+            for seed, choose in enumerate(paths(300)):
+                Simulator(self.flow, mutant.plan, choose, seed).run()
+        except WrongByteError:
+            return True
+        return False
 
     def explain(self, message: str, kind: str, names: tuple[str, ...]) -> str:
         ticks = [int(tick) for tick in re.findall(r"\(tick (\d+)\)", message)]
@@ -111,14 +125,9 @@ class Judge:
             return "path"
         if kind != "lost":
             return "unexplained"
-        if ticks and self.is_stacked(ticks[-1]):
+        if names[0] in self.stacked:
             return "whole"
         return "part" if self.reads_part(ticks[0], names[0]) else "unexplained"
-
-    def is_stacked(self, tick: int) -> bool:
-        """Whether a loop's stacked results come into being at a point."""
-        point = self.flow.points[tick]
-        return point.kind == "copy" and bool(point.writes)
 
     def reads_part(self, tick: int, name: str) -> bool:
         """Whether a point sees a storage only through views of a part of it."""
@@ -192,7 +201,7 @@ def graph(seed: int) -> tuple[Imported, Cases]:
 def share_caught(verdicts: Counter[tuple[str, str]]) -> float:
     """Of the mutants that the verifier rejects on some path taken, those that the replay catches."""
     both = sum(n for (_, verdict), n in verdicts.items() if verdict == "both")
-    strict = sum(n for (_, verdict), n in verdicts.items() if verdict in ("lifetime", "part", "whole"))
+    strict = sum(n for (_, verdict), n in verdicts.items() if verdict in COLUMNS[2:-1])
     return both / max(1, both + strict)
 
 
