@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import count
 
 from lowtide.flow import FlowGraph, Point
@@ -28,6 +27,10 @@ MOST_TRIPS = 2
 
 Choose = Callable[[int], int]
 """Given a number of possibilities, picks one: which branch, another iteration, which alias."""
+
+
+Dead = list[tuple[int, int]]
+"""Arena and offset of bytes that a plan leaves to nobody at some tick."""
 
 
 class WrongByteError(Exception):
@@ -59,7 +62,7 @@ class Frame:
 class Bytes:
     """All bytes twice: every storage apart, and planned ones at their places in arenas."""
 
-    def __init__(self, program: Program, plan: Plan, seed: int) -> None:
+    def __init__(self, program: Program, plan: Plan, seed: int, dead: dict[int, Dead]) -> None:
         self.program, self.plan = program, plan
         self.fresh = count(1)
         self.noise = seed
@@ -77,7 +80,7 @@ class Bytes:
             ends[arena] = max(ends.get(arena, 0), start + self.sizes[storage])
         self.arenas = {arena: self.tokens(end) for arena, end in ends.items()}
         self.touched: set[int] = set()
-        self.dead = lru_cache(maxsize=None)(self._dead)
+        self.dead = dead
 
     def tokens(self, size: int) -> list[int]:
         return [next(self.fresh) for _ in range(size)]
@@ -115,7 +118,7 @@ class Bytes:
         if self.arenas[arena][start : start + self.sizes[storage]] != self.apart[storage]:
             raise WrongByteError(f"{where} reads wrong bytes of {self.program.storages[storage].name}")
 
-    def _dead(self, tick: int) -> list[tuple[int, int]]:
+    def dead_at(self, tick: int) -> Dead:
         """Bytes that no buffer alive at a tick covers."""
         alive: set[tuple[int, int]] = set()
         for buffer, offset in zip(self.plan.problem.buffers, self.plan.offsets, strict=True):
@@ -124,7 +127,9 @@ class Bytes:
         return [(a, k) for a, arena in self.arenas.items() for k in range(len(arena)) if (a, k) not in alive]
 
     def poison(self, tick: int) -> None:
-        for arena, k in self.dead(tick):
+        if tick not in self.dead:
+            self.dead[tick] = self.dead_at(tick)
+        for arena, k in self.dead[tick]:
             self.arenas[arena][k] = -1
 
 
@@ -136,11 +141,19 @@ class Simulator:
         plan: where storages are, and when it says that they are dead.
         choose: decides every branch, loop and alias.
         seed: of which bytes partial writes touch.
+        dead: what is known of dead bytes by tick, shared by runs of one plan; filled as they go.
     """
 
-    def __init__(self, flow: FlowGraph, plan: Plan, choose: Choose, seed: int = 0) -> None:
+    def __init__(
+        self,
+        flow: FlowGraph,
+        plan: Plan,
+        choose: Choose,
+        seed: int = 0,
+        dead: dict[int, Dead] | None = None,
+    ) -> None:
         self.flow, self.program, self.choose = flow, flow.program, choose
-        self.bytes = Bytes(flow.program, plan, seed)
+        self.bytes = Bytes(flow.program, plan, seed, {} if dead is None else dead)
         self.tick = -1
         self.started = False
         self.decided: int | None = None  # which way on from the point at work, if there are several

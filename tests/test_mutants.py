@@ -41,7 +41,7 @@ from lowtide.timeline import problem_of_flow  # noqa: E402
 from lowtide.verifier import find_violations  # noqa: E402
 from mutants import MUTATIONS, Mutant, mutants  # noqa: E402
 from random_graphs import random_graph  # noqa: E402
-from simulator import Simulator, WrongByteError, paths  # noqa: E402
+from simulator import Dead, Simulator, WrongByteError, paths  # noqa: E402
 
 SMALL_MODELS = ("mobilenet_v2", "vit", "bert", "llama")
 COLUMNS = ("both", "path", "lifetime", "part", "whole", "value", "neither")
@@ -112,9 +112,10 @@ class Judge:
 
     def simulated(self, mutant: Mutant) -> bool:
         """Whether the simulator finds a fault on some path."""
+        dead: dict[int, Dead] = {}
         try:
             for seed, choose in enumerate(paths(300)):
-                Simulator(self.flow, mutant.plan, choose, seed).run()
+                Simulator(self.flow, mutant.plan, choose, seed, dead).run()
         except WrongByteError:
             return True
         return False

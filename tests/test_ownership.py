@@ -26,7 +26,7 @@ from lowtide.program import Call, Program, Region, Step, Storage, Value
 from lowtide.timeline import problem_of_flow
 from mutants import MUTATIONS, mutants
 from random_regions import random_program
-from simulator import Simulator, WrongByteError, paths
+from simulator import Dead, Simulator, WrongByteError, paths
 
 PACKERS = ("auto", "greedy", "first-fit", "best-fit", "naive")
 SIMULATED = tuple(kind for kind in MUTATIONS if kind not in ("forget", "shrink"))
@@ -47,9 +47,10 @@ def program_of(random: Random, steps: int) -> Program:
 
 def wrong_on(flow: FlowGraph, plan: Plan, limit: int) -> str:
     """The first wrong read on so many paths; nothing if there is none."""
+    dead: dict[int, Dead] = {}
     try:
         for seed, choose in enumerate(paths(limit)):
-            Simulator(flow, plan, choose, seed).run(2)
+            Simulator(flow, plan, choose, seed, dead).run(2)
     except WrongByteError as error:
         return str(error)
     return ""
@@ -112,16 +113,18 @@ def test_what_the_verifier_rejects_is_wrong_on_some_path() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 def test_many_plans_are_right_on_every_path() -> None:
     for seed in range(3000):
         check_plans(Random(seed), steps=30, limit=20)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 def test_many_mutants(capsys: pytest.CaptureFixture[str]) -> None:
     verdicts: Counter[tuple[str, str]] = Counter()
-    for seed in range(1000, 2000):
-        judge_mutants(Random(seed), verdicts, count=8, limit=300)
+    for seed in range(1000, 1500):
+        judge_mutants(Random(seed), verdicts, count=8, limit=200)
     columns = ("wrong", "harmless", "strict", "unexplained")
     with capsys.disabled():
         print("\nmutant       " + "".join(f"{column:>12}" for column in columns))
