@@ -15,7 +15,7 @@ from lowtide.pack import Options, Packing, names, register, registry
 from lowtide.planner import plan_problem
 from strategies import live_peak, problems
 
-OWN = [name for name in names() if name not in ("naive", "greedy")]
+OWN = [name for name in names() if name not in ("naive", "greedy", "shared-objects")]
 
 
 @pytest.mark.parametrize("packer", OWN)
@@ -29,7 +29,7 @@ def test_every_feature_of_a_problem_is_honoured(packer: str, problem: Problem) -
     assert plan.arena_bytes >= plan.lower_bound_bytes
 
 
-@pytest.mark.parametrize("packer", ["naive", "greedy"])
+@pytest.mark.parametrize("packer", ["naive", "greedy", "shared-objects"])
 @given(problem=problems(permissions=False, pins=False))
 def test_simple_packers_on_what_they_can_do(packer: str, problem: Problem) -> None:
     try:
@@ -92,11 +92,31 @@ def test_greedy_leaves_a_candidate_that_it_does_not_take_as_it_was() -> None:
     assert plan.arena_bytes == 71
 
 
+def test_shared_objects_are_optimal_where_greedy_is_not() -> None:
+    problem = Problem(
+        (
+            Buffer("small", 10, ((0, 2),)),
+            Buffer("large", 100, ((1, 3),)),
+            Buffer("other", 90, ((2, 4),)),
+            Buffer("last", 20, ((3, 5),)),
+        )
+    )
+    best = plan_problem(problem, packer="shared-objects")
+    best.verify()
+    assert best.arena_bytes == best.lower_bound_bytes  # proved, of plans with objects
+    assert best.arena_bytes <= plan_problem(problem, packer="greedy").arena_bytes
+    assert best.object_ids is not None
+    objects = {}
+    for buffer, number in zip(problem.buffers, best.object_ids, strict=True):
+        objects[number] = max(objects.get(number, 0), buffer.size)
+    assert sum(objects.values()) == best.arena_bytes == 190
+
+
 def test_simple_packers_refuse_what_they_cannot_honour() -> None:
     inside = Problem(
         (Buffer("a", 8, ((0, 4),)), Buffer("b", 4, ((1, 2),))), placements=(Placement("b", "a", 4),)
     )
-    for packer in ("naive", "greedy"):
+    for packer in ("naive", "greedy", "shared-objects"):
         with pytest.raises(UnsupportedError, match=f"packer {packer}"):
             plan_problem(inside, packer=packer)
     assert plan_problem(inside).arena_bytes == 8

@@ -31,7 +31,8 @@ def lower_bound(problem: Problem) -> int:
     lets it lie.
     """
     reserved = problem.arenas[0].reserved if problem.arenas else 0
-    lowest = max((_lowest(buffer, reserved) + buffer.size for buffer in problem.buffers), default=0)
+    ends = (_lowest(buffer, reserved) + buffer.size for buffer in problem.buffers if buffer.size)
+    lowest = max(ends, default=0)
     if not problem.has_permissions:
         return max(live_peak(problem), lowest)
     return max(live_peak(_without_sharing(problem)), lowest)
