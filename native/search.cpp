@@ -15,7 +15,8 @@
 namespace lowtide {
 namespace {
 
-constexpr std::int64_t kLeastBudget = 1000;  // nodes of the shortest runs
+constexpr std::int64_t kLeastBudget = 250;  // nodes of the shortest runs
+constexpr std::int64_t kHopeful = 45;       // so many runs go mostly for the goal
 
 // 1 1 2 1 1 2 4 ...: the restart sequence of Luby, Sinclair and Zuckerman (1993); i counts from 1.
 std::int64_t luby(std::int64_t i) {
@@ -31,6 +32,7 @@ std::int64_t luby(std::int64_t i) {
 struct Course {
   Bytes arena = kNone;     // of the best packing so far
   std::int64_t turns = 0;  // runs so far
+  std::int64_t modest_turns = 0;  // of these, not for the goal itself
   double level = 0.5;      // of the next intermediate target, between bound and arena
   Index radius = 1;        // of the window around the peak, in sections
   std::int64_t window_turns = 0;
@@ -183,28 +185,27 @@ class Search {
     return tasks;
   }
 
-  // Two runs of three try for the goal itself, as an order either finds it soon or hardly ever. The third
-  // tries for something between it and what is known, or now and then for a proof on a window.
+  // At first, two runs of three try for the goal itself, as an order either finds it soon or hardly ever; later
+  // one of three. The others try for something between it and what is known, or now and then for a proof on
+  // a window.
   Task plan_task(Index index) {
     const Part& part = parts_.list()[index];
     Course& course = courses_[index];
     const auto n = static_cast<std::int64_t>(part.units.size());
     const std::int64_t turn = course.turns++;
+    const bool modest = turn < kHopeful ? turn % 3 == 2 : turn % 3 != 0;
     Task task;
     task.part = index;
-    task.turn = turn - turn / 3;
-    task.nodes = std::max(kLeastBudget, 2 * n) * luby(turn / 6 + 1);
+    task.modest = modest;
+    task.turn = modest ? course.modest_turns++ : turn - course.modest_turns;
+    task.nodes = std::max(kLeastBudget, (modest ? 4 : 2) * n) * luby(task.turn / 4 + 1);
     task.arena = goal();
     if (course.arena == kNone && !options_.fit) {
       task.arena = part.roof;
-    } else if (turn % 3 == 2) {
-      task.turn = turn / 3;
-      if (turn % 9 == 8 && can_cut(part, course)) {
-        cut_window(part, course, task);
-      } else if (!options_.fit) {
-        const auto gap = static_cast<double>(course.arena - 1 - goal());
-        task.arena += static_cast<Bytes>(gap * course.level);
-      }
+    } else if (modest && course.modest_turns % 6 == 0 && can_cut(part, course)) {
+      cut_window(part, course, task);
+    } else if (modest && !options_.fit) {
+      task.arena += static_cast<Bytes>(static_cast<double>(course.arena - 1 - goal()) * course.level);
     }
     return task;
   }
@@ -264,8 +265,8 @@ class Search {
       }
     }
     if (intermediate) {
-      course.level = report.outcome == Outcome::kStopped ? 1 - 0.6 * (1 - course.level) : 0.5;
-      if (course.level > 0.98) course.level = 0.5;
+      course.level = report.outcome == Outcome::kStopped ? 1 - 0.85 * (1 - course.level) : 0.8 * course.level;
+      if (course.level > 0.97) course.level = 0.5;
     }
     note();
   }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kNoise = 0.1;         // orders vary by keys multiplied by up to e to the power of this
 constexpr double kForget = 0.9;        // by run: how fast old conflicts lose weight
-constexpr double kLeastWeight = 0.05;  // of a buffer that is in no conflict, where 1 is in the worst
+constexpr double kLeastWeight = 0.02;  // of a buffer that is in no conflict, where 1 is in the worst
 
 // Buffers in the fullest sections first, widest first among those; or just the widest first. Width is
 // counted in sections, so that it does not depend on the clock.
@@ -80,8 +80,8 @@ double Worker::noise() {
   return static_cast<double>(x >> 11) * 0x1p-52 - 1;
 }
 
-Worker::Solver& Worker::solver(Index index) {
-  const auto [at, is_new] = solvers_.try_emplace(index);
+Worker::Solver& Worker::solver(Index index, bool modest) {
+  const auto [at, is_new] = solvers_.try_emplace({index, modest});
   Solver& solver = at->second;
   if (!is_new) return solver;
   const Part& part = parts_.list()[index];
@@ -95,14 +95,13 @@ Worker::Solver& Worker::solver(Index index) {
   return solver;
 }
 
-// Descending by key; from the second use of a key on, by a noisy one, with what has caused conflicts ahead.
-std::vector<Index> Worker::order(const Solver& solver, std::int64_t turn,
-                                 const std::vector<double>& weights) {
+// Descending by key, with what has caused conflicts ahead; from the second use of a key on, noisy.
+std::vector<Index> Worker::order(const Solver& solver, std::int64_t turn, const std::vector<double>& weights) {
   std::vector<double> key = solver.keys[turn % solver.keys.size()];
-  if (turn >= static_cast<std::int64_t>(solver.keys.size())) {
-    for (std::size_t j = 0; j < key.size(); ++j) {
-      key[j] *= (weights.empty() ? 1 : weights[j]) * std::exp(kNoise * noise());
-    }
+  const bool noisy = turn >= static_cast<std::int64_t>(solver.keys.size());
+  for (std::size_t j = 0; j < key.size(); ++j) {
+    if (!weights.empty()) key[j] *= weights[j];
+    if (noisy) key[j] *= std::exp(kNoise * noise());
   }
   std::vector<Index> order(key.size());
   std::iota(order.begin(), order.end(), 0);
@@ -112,7 +111,7 @@ std::vector<Index> Worker::order(const Solver& solver, std::int64_t turn,
 
 Report Worker::run(const Task& task, const std::atomic<bool>& stop) {
   if (task.window_begin >= 0) return run_window(task, stop);
-  Solver& mine = solver(task.part);
+  Solver& mine = solver(task.part, task.modest);
   const Part& part = parts_.list()[task.part];
   Report report;
   report.bases.resize(part.units.size());

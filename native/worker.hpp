@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "bands.hpp"
@@ -18,7 +19,8 @@ struct Task {
   Index part = 0;
   Bytes arena = 0;          // the ceiling to fit under
   std::int64_t nodes = 0;   // the budget
-  std::int64_t turn = 0;    // counts the runs on this part; varies the order
+  std::int64_t turn = 0;    // counts the runs of its kind on this part; varies the order
+  bool modest = false;      // not for the goal itself
   Index window_begin = -1;  // sections of the part's instance to look at alone, if >= 0
   Index window_end = -1;
 };
@@ -43,7 +45,7 @@ class Worker {
     std::vector<std::vector<double>> keys;  // one list for each static order
   };
 
-  Solver& solver(Index part);
+  Solver& solver(Index part, bool modest);
   Report run_window(const Task& task, const std::atomic<bool>& stop);
   std::vector<Index> order(const Solver& solver, std::int64_t turn, const std::vector<double>& weights);
   double noise();
@@ -52,7 +54,8 @@ class Worker {
   const RuleSet rules_;
   std::uint64_t random_;
   DeadEnds dead_ends_;
-  std::map<Index, Solver> solvers_;
+  // What is in the way of one target is not what is in the way of another, so each kind learns for itself.
+  std::map<std::pair<Index, bool>, Solver> solvers_;
 };
 
 }  // namespace lowtide

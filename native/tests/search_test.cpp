@@ -1,0 +1,232 @@
+// The exact search: known answers, every rule switched off in turn, features of the problem, limits.
+#include "search.hpp"
+
+#include <cstdio>
+#include <functional>
+#include <limits>
+#include <random>
+#include <stdexcept>
+#include <string>
+
+#include "check.hpp"
+
+namespace {
+
+using namespace lowtide;
+
+int failures = 0;
+
+void expect(bool holds, const std::string& what) {
+  if (holds) return;
+  ++failures;
+  std::fprintf(stderr, "FAILED: %s\n", what.c_str());
+}
+
+void expect_equal(Bytes got, Bytes want, const std::string& what) {
+  expect(got == want, what + ": got " + std::to_string(got) + ", want " + std::to_string(want));
+}
+
+template <class Error>
+void expect_throws(const std::function<void()>& act, const std::string& what) {
+  try {
+    act();
+  } catch (const Error&) {
+    return;
+  }
+  expect(false, what);
+}
+
+void add(Problem& problem, Bytes size, std::vector<Interval> life, Bytes alignment = 1, Bytes pin = kNone) {
+  if (problem.first.empty()) problem.first.push_back(0);
+  problem.size.push_back(size);
+  problem.alignment.push_back(alignment);
+  problem.pin.push_back(pin);
+  problem.intervals.insert(problem.intervals.end(), life.begin(), life.end());
+  problem.first.push_back(static_cast<Index>(problem.intervals.size()));
+}
+
+void expect_optimal(const Problem& problem, Bytes arena, const std::string& what,
+                    const SearchOptions& options = {}) {
+  const SearchResult result = search(problem, options);
+  expect(result.stopped == Stopped::kOptimal, what + ": not proved");
+  expect_equal(result.arena, arena, what + ": arena");
+  expect_equal(result.lower_bound, arena, what + ": bound");
+  expect(check(problem, result.offset, 10).violations.empty(), what + ": wrong packing");
+}
+
+// Live bytes never pass 4, but no packing in 4 exists: a classic of four sizes over five instants.
+Problem above_its_peak() {
+  Problem problem;
+  add(problem, 1, {{0, 2}});
+  add(problem, 2, {{0, 1}});
+  add(problem, 1, {{0, 4}});
+  add(problem, 2, {{1, 3}});
+  add(problem, 1, {{2, 5}});
+  add(problem, 3, {{4, 6}});
+  add(problem, 1, {{3, 4}});
+  return problem;
+}
+
+Problem random_problem(std::mt19937& random, Index n, bool with_features) {
+  const auto below = [&](int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); };
+  Problem problem;
+  for (Index i = 0; i < n; ++i) {
+    std::vector<Interval> life;
+    Time at = below(6);
+    for (int k = below(3); k >= 0; --k) {
+      const Time stop = at + 1 + below(4);
+      life.push_back({at, stop});
+      at = stop + 1 + below(3);
+    }
+    const Bytes alignment = with_features && below(3) == 0 ? 1 + below(4) : 1;
+    const Bytes pin = with_features && below(8) == 0 ? alignment * below(4) : kNone;
+    add(problem, with_features ? below(7) : 1 + below(6), life, alignment, pin);
+  }
+  if (!with_features) return problem;
+  problem.reserved = below(3);
+  for (Index i = 1; i < n; ++i) {
+    const Index j = below(i);
+    if (problem.size[i] == problem.size[j] && below(2) == 0) problem.coincide.push_back({i, j});
+    if (problem.size[i] < problem.size[j] && below(4) == 0) {
+      problem.placements.push_back({i, j, below(static_cast<int>(problem.size[j] - problem.size[i]) + 1)});
+    }
+  }
+  return problem;
+}
+
+void test_known_answers() {
+  Problem nothing;
+  nothing.first = {0};
+  expect_optimal(nothing, 0, "nothing to place");
+  Problem one;
+  add(one, 5, {{0, 3}}, 4);
+  expect_optimal(one, 5, "one buffer, aligned");
+  one.reserved = 6;
+  expect_optimal(one, 13, "one buffer above a reserved prefix, aligned");
+  Problem pair;
+  add(pair, 5, {{0, 3}}, 4);
+  add(pair, 6, {{2, 4}}, 4);
+  expect_optimal(pair, 13, "alignment decides which of two is on top");
+  Problem hole;
+  add(hole, 4, {{0, 1}, {2, 3}});
+  add(hole, 4, {{1, 2}});
+  expect_optimal(hole, 4, "a buffer in the hole of another's life");
+}
+
+void test_features() {
+  Problem pinned;
+  add(pinned, 2, {{0, 4}}, 1, 3);
+  add(pinned, 3, {{0, 2}});
+  add(pinned, 4, {{2, 4}});
+  expect_optimal(pinned, 9, "pin: one fits beneath, the other only above");
+  pinned.capacity = 8;
+  SearchOptions fit;
+  fit.fit = true;
+  expect(search(pinned, fit).stopped == Stopped::kInfeasible, "no fit where the optimum is above the capacity");
+  add(pinned, 1, {{0, 1}}, 1, 4);
+  expect(search(pinned, {}).stopped == Stopped::kInfeasible, "two pins in conflict");
+
+  Problem twins;
+  add(twins, 4, {{0, 3}});
+  add(twins, 4, {{2, 5}});
+  twins.coincide = {{0, 1}};
+  expect_optimal(twins, 4, "two buffers that may coincide");
+  add(twins, 2, {{2, 3}});
+  expect_optimal(twins, 6, "they and a third");
+
+  Problem nested;
+  add(nested, 6, {{0, 4}});
+  add(nested, 2, {{2, 7}});
+  add(nested, 4, {{5, 7}});
+  nested.placements = {{1, 0, 4}};
+  expect_optimal(nested, 6, "a buffer inside another, outliving it, with a third beneath");
+  nested.placements = {{1, 0, 2}};
+  expect_optimal(nested, 8, "the same in the middle: the third goes above");
+}
+
+void test_rules_change_nothing() {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 60; ++trial) {
+    const Problem problem = random_problem(random, 4 + trial % 4, trial % 2 == 0);
+    SearchResult reference;
+    try {
+      reference = search(problem, {});
+    } catch (const std::invalid_argument&) {
+      continue;
+    }
+    const bool packed = reference.stopped == Stopped::kOptimal;
+    expect(packed || reference.stopped == Stopped::kInfeasible, "trial " + std::to_string(trial) + " decided");
+    for (const RuleInfo& info : all_rules()) {
+      SearchOptions options;
+      options.rules.remove(info.name);
+      const SearchResult result = search(problem, options);
+      const std::string what = "trial " + std::to_string(trial) + " without " + std::string(info.name);
+      expect(result.stopped == reference.stopped, what + ": another verdict");
+      expect_equal(result.arena, reference.arena, what);
+      if (!packed) continue;
+      expect(check(problem, result.offset, 1).violations.empty(), what + ": wrong packing");
+      Problem tight = problem;
+      tight.capacity = reference.arena - 1;
+      options.fit = true;
+      if (tight.capacity >= tight.reserved) {
+        expect(search(tight, options).stopped == Stopped::kInfeasible, what + ": fits below the optimum");
+      }
+    }
+  }
+}
+
+void test_bound_above_peak() {
+  const Problem problem = above_its_peak();
+  const SearchResult result = search(problem, {});
+  expect(result.stopped == Stopped::kOptimal, "the optimum above the peak is proved");
+  expect(check(problem, result.offset, 1).violations.empty(), "and its packing right");
+}
+
+void test_deterministic() {
+  std::mt19937 random(3);
+  const Problem problem = random_problem(random, 60, false);
+  SearchOptions options;
+  options.threads = 2;
+  options.seed = 5;
+  options.node_limit = 20'000;
+  const SearchResult first = search(problem, options), second = search(problem, options);
+  expect(first.offset == second.offset && first.nodes == second.nodes, "same seed and threads, same answer");
+  expect(check(problem, first.offset, 1).violations.empty(), "and a right one");
+}
+
+void test_limits() {
+  std::mt19937 random(11);
+  Problem problem = random_problem(random, 80, false);
+  SearchOptions options;
+  options.interrupted = [] { return true; };
+  const SearchResult stopped = search(problem, options);
+  expect(stopped.stopped == Stopped::kInterrupted || stopped.stopped == Stopped::kOptimal, "interrupted at once");
+  options = {};
+  options.incumbent.assign(problem.size.size(), 0);
+  options.node_limit = 1000;
+  expect(check(problem, search(problem, options).offset, 1).violations.empty(), "a wrong incumbent does no harm");
+  options.fit = true;
+  expect_throws<std::invalid_argument>([&] { search(problem, options); }, "a fit needs a capacity");
+  expect_throws<std::invalid_argument>([] { SearchOptions().rules.remove("no such rule"); }, "unknown rule");
+
+  constexpr Bytes kHuge = std::numeric_limits<Bytes>::max() / 2;
+  Problem huge;
+  add(huge, kHuge, {{0, 2}});
+  add(huge, kHuge, {{1, 3}});
+  expect_optimal(huge, 2 * kHuge, "two buffers of nearly 2^62 bytes each");
+  add(huge, kHuge, {{1, 3}});
+  expect_throws<std::overflow_error>([&] { search(huge, {}); }, "three of them are refused");
+}
+
+}  // namespace
+
+int main() {
+  test_known_answers();
+  test_features();
+  test_rules_change_nothing();
+  test_bound_above_peak();
+  test_deterministic();
+  test_limits();
+  if (failures == 0) std::puts("search_test: all passed");
+  return failures == 0 ? 0 : 1;
+}
