@@ -56,7 +56,11 @@ format: $(VENV)/.installed
 	$(BIN)/clang-format -i $(wildcard native/*.cpp native/*.hpp native/tests/*.cpp)
 
 bench: $(VENV)/.installed
-	$(BIN)/python -m benchmarks
+	$(BIN)/python benchmarks/hard.py --disguises
+	$(BIN)/python benchmarks/traces.py
+	$(BIN)/python benchmarks/real_models.py
+	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/peers.py
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

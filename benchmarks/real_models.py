@@ -1,6 +1,8 @@
 """Real models end to end: arena, bound and naive bytes, and what each stage takes.
 
-Run with ``python -m benchmarks.real_models``; every plan is verified and replayed bit for bit.
+Every plan is verified and replayed bit for bit.
+
+    python benchmarks/real_models.py
 """
 
 from __future__ import annotations
