@@ -1,4 +1,4 @@
-"""Recorded problems: what ExecuTorch plans for twelve models, and idealloc's large compiler and training traces.
+"""Recorded problems: what ExecuTorch plans for twelve models, and the large traces of idealloc.
 
 Planned with the default packer in this process; every plan is verified. Reading the file is not counted.
 
