@@ -63,9 +63,9 @@ def mixed(count: int, rng: np.random.Generator) -> Lifetimes:
 
 
 def staged(count: int, rng: np.random.Generator) -> Lifetimes:
-    """Fifty stages: buffers of a stage live within it, except for those that serve several stages."""
-    stage_ticks = max(count // 50, 2)
-    stage = rng.integers(0, 50, count)
+    """Layers of two thousand buffers, which live within their layer, but for those that serve several."""
+    stage_ticks = 2000
+    stage = rng.integers(0, max(count // stage_ticks, 1), count)
     inside = np.sort(rng.integers(0, stage_ticks, (2, count)), axis=0)
     start = stage * stage_ticks + inside[0]
     spans = np.where(rng.random(count) < 0.05, rng.integers(1, 20, count), 0)

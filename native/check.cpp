@@ -1,6 +1,7 @@
 #include "check.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <unordered_set>
