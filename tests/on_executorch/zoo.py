@@ -195,7 +195,7 @@ def branch_returns_a_view(x: Tensor) -> Tensor:
 def constant_viewed_in_branch(x: Tensor) -> Tensor:
     return torch.cond(
         x.sum() > 0,
-        lambda x: x + torch.arange(24.0).view(4, 6),
+        lambda x: x + torch.tensor([[1.0], [2], [3], [4]]).view(4).sum(),
         lambda x: x * torch.tensor([[1.0, 2, 3, 4, 5, 6]]).view(6),
         (x,),
     )
@@ -347,7 +347,7 @@ def init_that_lives_on(x: Tensor, h: Tensor) -> Tensor:
     def cell(h: Tensor, r: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         return h * 0.5 + r, h.view(2, 3).view(6) + s.view(6)
 
-    last, rows = scan(lambda h, r: cell(h, r, start), start, x)
+    last, rows = scan(lambda h, r: cell(h, r, start), start + 0.5, x)
     return last + rows * start
 
 
@@ -357,7 +357,7 @@ entry(init_that_lives_on, more=lambda: (torch.randn(6),))
 def scan_then_cond(x: Tensor, h: Tensor) -> Tensor:
     """Scan, then a cond on its stacked output."""
     last, rows = scan(lambda h, r: ((h + r).sin(), h * r), h, x)
-    r = torch.cond(rows.sum() > 0, lambda y, l: y.view(24) * 2, lambda y, l: (y + l).view(24), (rows, last))
+    r = torch.cond(rows.sum() > 0, lambda y, h: y.view(24) * 2, lambda y, h: (y + h).view(24), (rows, last))
     return r.view(4, 6) + rows + last
 
 
@@ -396,7 +396,7 @@ entry(cond_in_scan, more=lambda: (torch.randn(6),))
 def scan_and_map_and_cond(x: Tensor, h: Tensor) -> Tensor:
     """One of each, each reading what the one before made."""
     last, rows = scan(lambda h, r: ((h + r).sin(), h * r), h, x)
-    mapped = map_rows(lambda r, l: r.view(2, 3).view(6) - l, rows, last)
+    mapped = map_rows(lambda r, h: r.view(2, 3).view(6) - h, rows, last)
     picked = torch.cond(mapped.sum() > 0, lambda m: m.view(24) + 1, lambda m: m.view(24) * 2, (mapped,))
     return picked.view(4, 6) * mapped - rows
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from executorch.exir import memory
 from executorch.exir.memory_planning import _contains_xnnpack_delegate
+from executorch.exir.tensor import TensorSpec
 from torch import fx
 
 from lowtide.executorch.specs import placeholders_of, spec_of, specs_of, view_base
@@ -127,8 +128,19 @@ def insert_frees(imported: Imported, plan: Plan) -> None:
         node = next(node for node in graph.nodes if node.name == after)
         with graph.inserting_after(_last_name(node)):
             for spec in specs:
+                spec.__class__ = _FreedSpec
                 graph.call_function(memory.free, (spec,))
         imported.modules[region].recompile()
+
+
+class _FreedSpec(TensorSpec):  # type: ignore[misc]
+    """A spec that occurs in a graph as an argument, and so has to print as an expression.
+
+    ExecuTorch's own does not: it prints its device as ``CPU:0``, and the graph can no longer be compiled.
+    """
+
+    def __repr__(self) -> str:
+        return repr(f"{self.dtype} {self.shape}")
 
 
 def _last_name(node: fx.Node) -> fx.Node:

@@ -1,0 +1,277 @@
+"""Every option of the stock pass, on the real runtime."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+
+import pytest
+import torch
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.exir import ExecutorchBackendConfig, to_edge, to_edge_transform_and_lower
+from executorch.exir.capture._capture import patch_forward
+from executorch.exir.pass_manager import PassManager
+from executorch.exir.passes import MemoryPlanningPass as StockPass
+from executorch.exir.passes import SpecPropPass, ToOutVarPass
+from executorch.exir.schema import DeviceType
+from runtime import Lowered, differences, eager, edge_of, lower
+from torch import nn
+from zoo import ZOO, Run, Stateful, signs
+
+from lowtide.executorch import MemoryPlanningPass
+from lowtide.executorch.specs import specs_of
+
+
+@pytest.fixture(scope="module")
+def results():
+    """A program whose conds' results are its outputs: model, calls, eager outputs, edge program."""
+    torch.manual_seed(0)
+    model, calls = ZOO["results_are_outputs"]()
+    calls = [*calls, *reversed(calls), *calls]
+    return model, calls, eager(model, calls), edge_of(model, calls[0])
+
+
+@pytest.mark.parametrize("inputs", [True, False])
+@pytest.mark.parametrize("outputs", [True, False])
+def test_inputs_and_outputs_planned_or_not(results, inputs, outputs):
+    _, calls, expected, edge = results
+    planning = MemoryPlanningPass(alloc_graph_input=inputs, alloc_graph_output=outputs)
+    lowered = lower(edge, planning)
+    assert differences(expected, lowered.run(calls)) == []
+    kinds = {buffer.kind for buffer in planning.plan.problem.buffers}
+    assert ("input" in kinds) == inputs
+    assert ("output" in kinds) == outputs
+    # The runtime cannot hand a branch's tensor to the caller in the caller's own memory.
+    assert len(planning.notes) == (0 if outputs else 3)
+
+
+@pytest.mark.parametrize("alignment", [1, 16, 64])
+def test_alignment(results, alignment):
+    _, calls, expected, edge = results
+    planning = MemoryPlanningPass(alignment=alignment)
+    lowered = lower(edge, planning)
+    assert differences(expected, lowered.run(calls)) == []
+    assert all(offset % alignment == 0 for offset in planning.plan.offsets)
+    assert all(buffer.size % alignment == 0 for buffer in planning.plan.problem.buffers)
+
+
+def test_mutable_buffers_planned_or_named():
+    torch.manual_seed(0)
+    model, calls = Stateful("written"), signs(4, 6)
+    edge = edge_of(model, calls[0])
+    planned = MemoryPlanningPass()
+    assert differences(eager(model, calls), lower(edge, planned).run(calls)) == []
+    state = [buffer for buffer in planned.plan.problem.buffers if buffer.kind == "state"]
+    assert sorted(buffer.size for buffer in state) == [16, 96]
+
+    apart = MemoryPlanningPass(alloc_mutable_buffers=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        config = ExecutorchBackendConfig(memory_planning_pass=apart, emit_mutable_buffer_names=True)
+        copy.deepcopy(edge).to_executorch(config)
+    assert not any(buffer.kind == "state" for buffer in apart.plan.problem.buffers)
+
+
+class Account(nn.Module):
+    """Three methods over one buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        added = torch.cond(
+            x.sum() > 0, lambda x, t: x + t.view(2, 2).view(4), lambda x, t: x - t, (x, self.total)
+        )
+        self.total.add_(added)
+        return added.view(2, 2) * 2
+
+    def get(self) -> torch.Tensor:
+        return self.total * 1
+
+    def put(self, x: torch.Tensor) -> torch.Tensor:
+        self.total.copy_(x)
+        return x + 1
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_several_methods(share):
+    model, x = Account(), torch.ones(4)
+    exported = {"forward": torch.export.export(model, (x,))}
+    for name, arguments in (("get", ()), ("put", (x,))):
+        with patch_forward(model, getattr(model, name)):
+            exported[name] = torch.export.export(model, arguments)
+    planning = MemoryPlanningPass(share_mutable_buffers=share)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        manager = to_edge(exported).to_executorch(
+            ExecutorchBackendConfig(memory_planning_pass=planning, emit_mutable_buffer_names=True)
+        )
+    plans = manager.executorch_program.execution_plan
+    assert len(planning.plans) == 3
+    for plan, found in zip(plans, planning.plans, strict=True):
+        assert plan.non_const_buffer_sizes[1] == found.arena_bytes
+        assert (len(plan.non_const_buffer_sizes) == 3) == share
+    if share:
+        from executorch.runtime import Runtime
+
+        program = Runtime.get().load_program(manager.buffer)
+        assert program.load_method("put").execute([x])[0].tolist() == [2, 2, 2, 2]
+        assert program.load_method("forward").execute([x])[0].tolist() == [[4, 4], [4, 4]]
+        assert program.load_method("get").execute([])[0].tolist() == [3, 3, 3, 3]
+
+
+def test_a_pass_serves_one_program_after_another():
+    planning = MemoryPlanningPass(share_mutable_buffers=True)
+    model = Stateful("read")
+    for _ in range(2):
+        edge = edge_of(model, signs(4, 6)[0])
+        config = ExecutorchBackendConfig(memory_planning_pass=planning, emit_mutable_buffer_names=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            edge.to_executorch(config)
+        assert len(planning.plans) == 1
+
+
+class Partitioned(nn.Module):
+    """Linear layers for XNNPACK, running sums and a cond for the portable kernels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(16, 32), nn.Linear(32, 16), nn.Linear(16, 16)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        hidden = self.b(torch.relu(self.a(x)))
+        sums = torch.cumsum(hidden, 1)
+        gate = self.c(sums).sigmoid()
+        picked = torch.cond(
+            gate.sum() > 8,
+            lambda g, s: g.sigmoid() + s,
+            lambda g, s: (g * s).cumsum(0) * 2,
+            (gate, sums),
+        )
+        return picked.view(-1) + 1, hidden
+
+
+def test_partitioned_to_xnnpack():
+    torch.manual_seed(0)
+    model = Partitioned().eval()
+    calls = [(torch.randn(4, 16) * scale,) for scale in (1, -3, 5, -9)]
+    edge = to_edge_transform_and_lower(
+        torch.export.export(model, calls[0]), partitioner=[XnnpackPartitioner()]
+    )
+    planning = MemoryPlanningPass()
+    lowered = lower(edge, planning)
+    assert lowered.manager.executorch_program.execution_plan[0].delegates
+    assert differences(eager(model, calls), lowered.run(calls)) == []
+    assert lowered.arena_bytes() == planning.plan.arena_bytes + 64
+    assert lowered.arena_bytes() <= lower(edge, StockPass()).arena_bytes()
+
+
+def toy_graph():
+    """A graph as a pass sees it, with its signature."""
+
+    class Toy(nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            total = a
+            for _ in range(4):
+                total = (total * a + b).relu()
+            return total
+
+    edge = to_edge(torch.export.export(Toy(), (torch.ones(10), torch.ones(10))))
+    program = edge.exported_program()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = PassManager(passes=[SpecPropPass(), ToOutVarPass()])(program.graph_module).graph_module
+    return module, program.graph_signature
+
+
+def planned_specs(module):
+    """Specs of what operators and inputs make."""
+    nodes = [n for n in module.graph.nodes if n.op in ("placeholder", "call_function")]
+    return list(dict.fromkeys(spec for node in nodes for spec in specs_of(node) if spec is not None))
+
+
+def test_devices_have_arenas_of_their_own():
+    module, signature = toy_graph()
+    planning = MemoryPlanningPass()
+    planning.enable_non_cpu_memory_planning = True
+    nodes = [n for n in module.graph.nodes if n.op == "call_function" and "relu" in n.name]
+    nodes[1].meta["spec"].device = DeviceType.CUDA
+    nodes[2].meta["spec"].device, nodes[2].meta["spec"].device_index = DeviceType.CUDA, 1
+    planning.run(module, signature)
+    ids = {spec.mem_id for spec in planned_specs(module)}
+    assert ids == {1, 2, 3}
+    sizes = module.meta["non_const_buffer_sizes"]
+    assert sizes[0] == 0
+    assert sizes[2:] == [48, 48]
+    devices = [(d.buffer_idx, d.device_type, d.device_index) for d in module.meta["non_const_buffer_device"]]
+    assert devices == [(2, DeviceType.CUDA, 0), (3, DeviceType.CUDA, 1)]
+
+
+def test_only_one_device_wastes_no_memory_id():
+    module, signature = toy_graph()
+    for spec in planned_specs(module):
+        spec.device = DeviceType.CUDA
+    planning = MemoryPlanningPass()
+    planning.enable_non_cpu_memory_planning = True
+    planning.run(module, signature)
+    assert len(module.meta["non_const_buffer_sizes"]) == 2
+    assert [d.buffer_idx for d in module.meta["non_const_buffer_device"]] == [1]
+
+
+def test_devices_share_the_arena_if_told_so():
+    module, signature = toy_graph()
+    for spec in planned_specs(module)[1:]:
+        spec.device = DeviceType.CUDA
+    MemoryPlanningPass().run(module, signature)
+    assert {spec.mem_id for spec in planned_specs(module)} == {1}
+    assert "non_const_buffer_device" not in module.meta
+
+
+class Pools(MemoryPlanningPass):
+    """A custom pass: sums live in memory 3, in every graph."""
+
+    def run(self, graph_module, graph_signature=None):
+        for module in graph_module.modules():
+            for node in getattr(getattr(module, "graph", None), "nodes", ()):
+                if node.target == torch.ops.aten.add.out:
+                    node.meta["spec"].mem_id = 3
+        return super().run(graph_module, graph_signature)
+
+
+def test_memory_ids_of_a_custom_pass_are_kept():
+    def function(x):
+        h = x + x
+        r = torch.cond(x.sum() > 0, lambda x, h: (x + h) * 2, lambda x, h: (x + 1).sin(), (x, h))
+        return r.view(24) + h.view(24)
+
+    torch.manual_seed(0)
+    model, calls = Run(function), signs(4, 6)
+    planning = Pools()
+    lowered = lower(edge_of(model, calls[0]), planning)
+    assert differences(eager(model, calls), lowered.run(calls)) == []
+    by_operator = {
+        (b.operator, b.arena) for b in planning.plan.problem.buffers if b.operator and "add" in b.operator
+    }
+    assert by_operator == {("aten.add.out", 3)}
+    assert len(planning.plan.uses) == 2
+
+
+def test_options_that_exclude_each_other():
+    with pytest.raises(ValueError, match="share_mutable_buffers"):
+        MemoryPlanningPass(share_mutable_buffers=True, alloc_mutable_buffers=False)
+
+
+def test_shared_buffers_refuse_custom_memory_ids():
+    edge = edge_of(Stateful("read"), signs(4, 6)[0])
+    planning = Pools(share_mutable_buffers=True)
+    with pytest.raises(ValueError, match="default mem_id"):
+        edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))
+
+
+def test_lowered_bytes_are_deterministic(results):
+    _, _, _, edge = results
+    first, second = (lower(edge, MemoryPlanningPass()) for _ in range(2))
+    assert isinstance(first, Lowered)
+    assert first.buffer == second.buffer

@@ -1,0 +1,246 @@
+"""The pieces of the ExecuTorch package by themselves."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+
+import pytest
+import torch
+from executorch.exir import memory, to_edge
+from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, Verifier, greedy
+from executorch.exir.pass_manager import PassManager
+from executorch.exir.passes import MemoryPlanningPass as StockPass
+from executorch.exir.passes import SpecPropPass, ToOutVarPass
+from executorch.exir.passes.replace_view_copy_with_view_pass import ReplaceViewCopyWithViewPass
+from executorch.exir.schema import TensorShapeDynamism
+from torch import nn
+from zoo import ZOO
+
+import lowtide.executorch
+from lowtide.errors import LowtideError, UnsupportedError, VerificationError
+from lowtide.executorch import MemoryPlanningPass, algorithm, planning_pass, version
+from lowtide.executorch.copies import add_copies
+from lowtide.executorch.specs import Groups, outputs_of, spec_of, specs_of
+from lowtide.executorch.writing import object_ids
+from lowtide.problem import Buffer, Problem
+
+
+def graph_of(model: nn.Module, inputs: tuple[torch.Tensor, ...]):
+    """A graph as a planning pass sees it."""
+    program = to_edge(torch.export.export(model.eval(), inputs)).exported_program()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        passes = PassManager(passes=[SpecPropPass(), ReplaceViewCopyWithViewPass(), ToOutVarPass()])
+        return passes(program.graph_module).graph_module, program.graph_signature
+
+
+class Layers(nn.Module):
+    """Widths that rise and fall, with a sum past several of them."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        a = x.sin()
+        b = torch.cat([a, x, a])
+        return (b * b.cos()).sum(0) + a + x
+
+
+def test_lowtide_itself_does_not_import_executorch():
+    code = (
+        "import lowtide, lowtide.planner, sys; "
+        "assert not [m for m in sys.modules if m.split('.')[0] in ('executorch', 'torch', 'numpy')]; "
+        "import lowtide.executorch, executorch.exir; "
+        "assert executorch.exir.__name__ == 'executorch.exir'; "
+        "assert not hasattr(executorch, 'MemoryPlanningPass')"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=300)
+
+
+@pytest.mark.parametrize("found", ["1.3.0", "2.0.0+cpu"])
+def test_another_version_is_refused_in_one_line(monkeypatch, found):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: found)
+    with pytest.raises(UnsupportedError, match=r"pip install executorch==1\.4\.1") as caught:
+        version.require_supported()
+    assert found in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_build_of_a_supported_version_is_accepted(monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "1.4.1+cpu")
+    version.require_supported()
+
+
+def test_a_missing_executorch_is_named(monkeypatch):
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    with pytest.raises(UnsupportedError, match="is not installed"):
+        version.require_supported()
+
+
+def test_no_plan_before_anything_was_planned():
+    with pytest.raises(LowtideError, match="nothing was planned yet"):
+        _ = MemoryPlanningPass().plan
+
+
+def test_plan_is_written_to_every_graph():
+    torch.manual_seed(0)
+    model, calls = ZOO["nested_three_deep"]()
+    module, signature = graph_of(model, calls[0])
+    planning = MemoryPlanningPass()
+    planning.run(module, signature)
+    graphs = [m for m in module.modules() if isinstance(m, torch.fx.GraphModule)]
+    assert len(graphs) > 6
+    total = module.meta["non_const_buffer_sizes"]
+    assert total == [0, planning.plan.arena_bytes]
+    for graph in graphs:
+        assert graph.meta["non_const_buffer_sizes"][1] <= total[1]
+        for node in graph.graph.nodes:
+            for spec in specs_of(node):
+                if spec is not None and spec.mem_offset is not None:
+                    assert spec.mem_offset + spec.allocated_memory <= total[1]
+    assert {region.name for region in planning.plan.problem.regions} >= {"root"}
+
+
+def test_result_and_outputs_of_branches_are_in_one_place():
+    torch.manual_seed(0)
+    model, calls = ZOO["several_results"]()
+    module, signature = graph_of(model, calls[0])
+    MemoryPlanningPass().run(module, signature)
+    (node,) = module.graph.find_nodes(op="call_function", target=torch.ops.higher_order.cond)
+    for branch in node.args[1:3]:
+        outputs = outputs_of(getattr(module, branch.target))
+        for result, output in zip(specs_of(node), outputs, strict=True):
+            assert (result.mem_id, result.mem_offset) == (spec_of(output).mem_id, spec_of(output).mem_offset)
+
+
+def test_stock_verifier_accepts_the_root():
+    module, signature = graph_of(Layers(), (torch.randn(4, 6),))
+    MemoryPlanningPass().run(module, signature)
+    verifier = Verifier(module, True, True, True, signature)
+    verifier.verify_graph_input_output()
+    assert verifier.verify_storage_reuse() > 0
+
+
+def test_a_wrong_plan_is_not_written(monkeypatch):
+    """The verifier stands between the packer and the graphs."""
+    honest = planning_pass.plan_problem
+
+    def at_zero(problem, **options):
+        plan = honest(problem, **options)
+        return replace(plan, offsets=(0,) * len(plan.offsets))
+
+    monkeypatch.setattr(planning_pass, "plan_problem", at_zero)
+    module, signature = graph_of(Layers(), (torch.randn(4, 6),))
+    with pytest.raises(VerificationError):
+        MemoryPlanningPass().run(module, signature)
+    assert all(
+        spec.mem_offset is None for node in module.graph.nodes for spec in specs_of(node) if spec is not None
+    )
+
+
+def test_a_branch_that_returns_its_input_gets_a_clone():
+    """Exported programs do not; passes that drop clones make such graphs."""
+    torch.manual_seed(0)
+    model, calls = ZOO["cloned_input_that_lives_on"]()
+    module, signature = graph_of(model, calls[0])
+    node = module.graph.find_nodes(op="call_function", target=torch.ops.higher_order.cond)[0]
+    branch = getattr(module, node.args[1].target)
+    output = branch.graph.output_node()
+    placeholder = next(iter(branch.graph.nodes))
+    output.args = ((placeholder,),)
+    planning = MemoryPlanningPass()
+    planning.run(module, signature)
+    assert planning.notes == [f"root/{node.args[1].target} returns a copy of {placeholder.name}"]
+    (returned,) = outputs_of(branch)
+    assert returned.target is torch.ops.dim_order_ops._clone_dim_order.out
+    assert spec_of(returned).mem_offset == specs_of(node)[0].mem_offset
+
+
+def test_two_conds_with_one_branch_are_refused():
+    torch.manual_seed(0)
+    model, calls = ZOO["two_conds_added"]()
+    module, _ = graph_of(model, calls[0])
+    first, second = module.graph.find_nodes(op="call_function", target=torch.ops.higher_order.cond)
+    second.args = (second.args[0], first.args[1], *second.args[2:])
+    with pytest.raises(UnsupportedError, match="share one branch"):
+        add_copies(module, plan_outputs=True)
+
+
+def test_while_loop_is_refused_by_name():
+    class Loop(nn.Module):
+        def forward(self, n: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+            from torch._higher_order_ops.while_loop import while_loop
+
+            return while_loop(lambda n, x: n > 0, lambda n, x: (n - 1, x * 2), (n, x))[1]
+
+    program = to_edge(torch.export.export(Loop(), (torch.tensor(3), torch.randn(4)))).exported_program()
+    with pytest.raises(UnsupportedError, match="while_loop"):
+        MemoryPlanningPass().run(program.graph_module, program.graph_signature)
+
+
+def test_tensors_without_bound_are_freed_where_they_die():
+    module, signature = graph_of(Layers(), (torch.randn(4, 6),))
+    (cat,) = (n for n in module.graph.nodes if n.name == "aten_cat_default")
+    spec_of(cat).shape_dynamism = TensorShapeDynamism.DYNAMIC_UNBOUND
+    planning = MemoryPlanningPass()
+    planning.run(module, signature)
+    assert spec_of(cat).mem_offset is None
+    (free,) = (n for n in module.graph.nodes if n.target is memory.free)
+    assert free.args == (spec_of(cat),)
+    order = list(module.graph.nodes)
+    (last,) = (n for n in order if n.name == "aten_mul_tensor")
+    assert order.index(free) == order.index(last) + 1
+    assert "memory_free" in module.code
+
+
+def test_objects_are_runs_of_bytes_that_nothing_crosses():
+    sizes_and_offsets = [(16, 0), (32, 0), (16, 16), (16, 32), (8, 40), (0, 8)]
+    buffers = tuple(Buffer(str(i), size, ((i, i + 1),)) for i, (size, _) in enumerate(sizes_and_offsets))
+    plan = planning_pass.plan_problem(Problem(buffers), packer="naive")
+    moved = replace(plan, offsets=tuple(o for _, o in sizes_and_offsets))
+    assert object_ids(moved) == [0, 0, 0, 1, 1, 0]
+
+
+def test_groups_keep_the_first_leader():
+    groups = Groups()
+    a, b, c, d = (object() for _ in range(4))
+    groups.join(b, c)
+    groups.join(a, b)
+    groups.join(d, d)
+    assert groups.find(c) is a
+    assert groups.members(c) == (a, b, c)
+    assert groups.members(d) == (d,)
+
+
+def test_algorithm_in_a_suite_wins_where_it_is_smaller():
+    module, signature = graph_of(Layers(), (torch.randn(4, 6),))
+    suite = MemoryPlanningAlgorithmSuite(algo_list=[greedy, algorithm()])
+    StockPass(memory_planning_algo=suite).run(module, signature)
+    again, _ = graph_of(Layers(), (torch.randn(4, 6),))
+    StockPass().run(again, signature)
+    assert module.meta["non_const_buffer_sizes"][1] <= again.meta["non_const_buffer_sizes"][1]
+    verifier = Verifier(module, True, True, True, signature)
+    assert verifier.verify_storage_reuse() > 0
+
+
+def test_algorithm_keeps_clear_of_submodules():
+    module, signature = graph_of(Layers(), (torch.randn(4, 6),))
+    specs = list(dict.fromkeys(s for n in module.graph.nodes for s in specs_of(n) if s is not None))
+    for i, spec in enumerate(specs):
+        spec.lifetime = [i, i + 1]
+        spec.mem_id = 3 if i % 2 else None
+    module.input_mem_buffer_sizes = [0, 96, 0, 0, 64]
+    sizes = algorithm()(16, specs, module, signature, 64)
+    assert all(spec.mem_offset >= 96 for spec in specs if spec.mem_id == 1)
+    ends = {id: max(s.mem_offset + s.allocated_memory for s in specs if s.mem_id == id) for id in (1, 3)}
+    assert sizes == [0, ends[1] + 64, 0, ends[3] + 64, 64]
+    assert sizes.bufsizes == list(sizes)
+    assert set(sizes.spec_dict) == set(specs)
+
+
+def test_public_names():
+    assert lowtide.executorch.__all__ == ["MemoryPlanningPass", "algorithm"]
