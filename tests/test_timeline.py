@@ -351,6 +351,35 @@ def test_an_unbounded_result_is_freed_by_its_receiver() -> None:
     assert not any(free.buffer.endswith("/b") for free in frees)
 
 
+def test_a_captured_value_is_freed_after_the_call_that_reads_it() -> None:
+    s = Sketch()
+    x = s.input("x")
+    u = s.op("u", x, size=None)  # type: ignore[arg-type]
+    child = s.region("child")
+    s.returns(s.op("read", u, region=child), region=child)  # no operand: the caller's value by name
+    result = s.new("r", kind="result")
+    s.step("call", call=Call("call", (child,), results=(result,)))
+    s.returns(result)
+    assert planned(s.build()).frees == (Free("root/u", "root", "call"),)
+
+
+def test_regions_nest_deep() -> None:
+    s = Sketch()
+    outer = 0
+    for depth in range(1500):
+        inner = s.region(f"r{depth}", outer)
+        s.names[inner] = f"root/r{depth}"  # short names: full ones would be quadratic
+        s.step("call", outer, call=Call("call", (inner,)))
+        outer = inner
+    s.step("use", outer, reads=(s.op("deep", region=outer),))
+    views = [s.input("x")]
+    for depth in range(3000):
+        views.append(s.view(f"v{depth}", views[-1]))
+    s.returns(s.op("out", views[-1]))
+    problem = planned(s.build())
+    assert {b.name for b in problem.buffers} == {"root/x", "root/out", "root/r1499/deep"}
+
+
 def test_recursion_is_refused() -> None:
     s = Sketch()
     region = s.region("again")

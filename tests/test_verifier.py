@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from lowtide.errors import VerificationError
+from lowtide.pack.bounds import live_peak, lower_bound
 from lowtide.planner import plan_problem
-from lowtide.problem import Arena, ArenaUse, Buffer, Placement, Plan, Problem
+from lowtide.problem import Arena, ArenaUse, Buffer, Free, Placement, Plan, Problem
 from lowtide.program import Call, Program
 from lowtide.timeline import build_problem
 from lowtide.verifier import Violation, find_violations, verify
@@ -20,8 +21,12 @@ def plan_of(buffers: list[Buffer], offsets: list[int], **more: object) -> Plan:
     ends: dict[int, int] = {arena.id: arena.reserved for arena in problem.arenas}
     for buffer, offset in zip(buffers, offsets, strict=True):
         ends[buffer.arena] = max(ends[buffer.arena], offset + buffer.size)
-    uses = tuple(ArenaUse(arena.id, ends[arena.id], 0, 0) for arena in problem.arenas)
-    return Plan(problem, tuple(offsets), uses, "hand")
+    uses = []
+    for arena in problem.arenas:
+        part, _ = problem.part(arena)
+        bound = lower_bound(part)
+        uses.append(ArenaUse(arena.id, ends[arena.id], live_peak(part), bound))
+    return Plan(problem, tuple(offsets), tuple(uses), "hand")
 
 
 def only(plan: Plan, against: Program | Problem | None = None) -> Violation:
@@ -83,7 +88,36 @@ def test_a_moved_pin() -> None:
 def test_the_arena_must_hold_what_it_is_said_to() -> None:
     plan = plan_of([A, B], [0, 8])
     short = replace(plan, uses=(replace(plan.uses[0], bytes=12),))
-    assert only(short).kind == "outside"
+    assert only(short).kind == "totals"
+
+
+def test_a_forged_proof_is_found() -> None:
+    plan = plan_of([A, B, C], [0, 8, 16])
+    verify(plan)
+    forged = replace(plan, uses=(replace(plan.uses[0], live_peak_bytes=3),))
+    assert "said to have 3 live bytes at its peak, not 16" in str(only(forged))
+    assert only(replace(plan, uses=(replace(plan.uses[0], lower_bound_bytes=8),))).kind == "totals"
+    assert only(replace(plan, uses=(replace(plan.uses[0], lower_bound_bytes=25),))).kind == "totals"
+
+
+def test_frees_are_checked_against_the_program() -> None:
+    s = Sketch()
+    x = s.input("x")
+    a = s.op("a", x, size=None)  # type: ignore[arg-type]
+    s.op("b", a)
+    s.returns(s.op("c", x))
+    program = s.build()
+    plan = plan_problem(build_problem(program))
+    verify(plan, program)
+    forgotten = replace(plan, problem=replace(plan.problem, frees=()))
+    assert str(only(forgotten, program)) == "root/a must be freed after root/b"
+    early = replace(plan, problem=replace(plan.problem, frees=(Free("root/a", "root", "a"),)))
+    assert {v.kind for v in find_violations(early, program)[0]} == {"frees"}
+
+
+def test_names_that_would_break_the_line_are_quoted() -> None:
+    fault = only(plan_of([replace(A, id="a\nlowtide: ok"), B], [0, 4]))
+    assert "\n" not in str(fault)
 
 
 def test_pairs_may_coincide_exactly_or_not_at_all() -> None:

@@ -72,7 +72,7 @@ class SearchResult:
     def history(self) -> list[tuple[float, int | None, int]]: ...
 
 class ObjectAssignment:
-    """The object of each buffer (-1 for one of zero bytes), the objects' sizes, and the bound on their sum."""
+    """The object of each buffer (-1: zero bytes), the objects' sizes, and the bound on their sum."""
 
     @property
     def objects(self) -> list[int]: ...

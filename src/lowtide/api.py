@@ -7,9 +7,10 @@ import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from lowtide.constants import DEFAULT_TIMEOUT
 from lowtide.errors import InputError
 from lowtide.pack.registry import Options
-from lowtide.planner import DEFAULT_TIMEOUT, plan_problem
+from lowtide.planner import plan_problem
 from lowtide.problem import Arena, Plan, Problem
 from lowtide.program import Program
 from lowtide.timeline import build_problem

@@ -27,12 +27,17 @@ def find_frees(program: Program) -> tuple[Free, ...]:
     if not unbounded:
         return ()
     holds = _holdings(program)
+    captured = _captures(program)
     frees = []
-    for region in program.regions:
-        kept = _union(holds, (v for v in region.outputs if v is not None))
+    for position, region in enumerate(program.regions):
+        outgoing = [v for v in region.outputs if v is not None]
+        if position == 0:
+            outgoing += [new for _, new in program.writebacks]  # copied when the last step is done
+        kept = _union(holds, outgoing)
         last: dict[int, str] = {}
         for step in region.steps:
-            for storage in _union(holds, _mentions(step)) & unbounded:
+            values = {*_mentions(step), *(v for r in _called(step) for v in captured[r])}
+            for storage in _union(holds, values) & unbounded:
                 last[storage] = step.name
         for storage, step_name in sorted(last.items()):
             if storage not in kept and program.regions[program.storages[storage].region] is region:
@@ -57,12 +62,30 @@ def _holdings(program: Program) -> list[set[int]]:
     return found
 
 
+def _captures(program: Program) -> list[set[int]]:
+    """For each region, the values of regions around it that it, or what it calls, uses by name."""
+    found: list[set[int]] = [set() for _ in program.regions]
+    for position in range(len(program.regions) - 1, -1, -1):  # parents come before children
+        region = program.regions[position]
+        used = {v for v in region.outputs if v is not None}
+        for step in region.steps:
+            used.update(_mentions(step))
+            for callee in _called(step):
+                used.update(found[callee])
+        found[position] = {v for v in used if program.values[v].region != position}
+    return found
+
+
+def _called(step: Step) -> tuple[int, ...]:
+    return step.call.regions if step.call is not None else ()
+
+
 def _union(holds: list[set[int]], values: Iterable[int]) -> set[int]:
     return {storage for value in values for storage in holds[value]}
 
 
 def _mentions(step: Step) -> Iterator[int]:
-    """Every value that a step touches, also through the regions that it calls."""
+    """Every value that a step names, as an argument of a call too."""
     yield from step.reads
     yield from step.writes
     yield from step.partial

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from lowtide.errors import InputError, UnsupportedError
 from lowtide.pack.registry import Packing
 from lowtide.problem import Buffer, Problem, align_up, merge_intervals
+from lowtide.recursion import deep_recursion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,19 +44,17 @@ def pack_hierarchy(
 
     Raises:
         InputError: there is no such policy.
-        UnsupportedError: pins or placements cross regions, so that only ``joint`` can honour them.
+        UnsupportedError: only ``joint`` can honour the problem: buffers are pinned, lie inside those of other
+            regions, or live beyond their own, or nothing says when a region runs (a CSV cannot).
     """
     if policy not in POLICIES:
         raise InputError(f"there is no hierarchy {policy!r}: choose one of {', '.join(POLICIES)}")
-    owners = dict.fromkeys(buffer.region for buffer in problem.buffers)
-    if len(owners) <= 1:
+    if len({buffer.region for buffer in problem.buffers}) <= 1:
         return pack(problem)
-    rigid = any(buffer.offset is not None for buffer in problem.buffers) or _crosses(problem)
-    if rigid:
+    obstacle = _obstacle(problem)
+    if obstacle is not None:
         if policy != "joint":
-            raise UnsupportedError(
-                f"hierarchy {policy} cannot honour pins or placements across regions: use joint"
-            )
+            raise UnsupportedError(f"hierarchy {policy} is out of reach: {obstacle}: use joint")
         return pack(problem)
     tree = _Tree(problem, pack)
     best: Packing | None = None
@@ -77,9 +76,21 @@ def _end(problem: Problem, packing: Packing) -> int:
     )
 
 
-def _crosses(problem: Problem) -> bool:
-    region = {buffer.id: buffer.region for buffer in problem.buffers}
-    return any(region[placement.inner] != region[placement.outer] for placement in problem.placements)
+def _obstacle(problem: Problem) -> str | None:
+    """Why regions cannot be packed apart; None if they can."""
+    spans = {region.name: merge_intervals(region.span) for region in problem.regions}
+    region_of = {buffer.id: buffer.region for buffer in problem.buffers}
+    if any(region_of[placement.inner] != region_of[placement.outer] for placement in problem.placements):
+        return "a buffer lies inside one of another region"
+    for buffer in problem.buffers:
+        if buffer.offset is not None:
+            return f"buffer {buffer.label!r} is pinned"
+        if buffer.region not in spans:
+            return f"buffer {buffer.label!r} is in region {buffer.region!r}, and nothing says when that runs"
+        for start, stop in buffer.lifetime:
+            if not any(begin <= start and stop <= end for begin, end in spans[buffer.region]):
+                return f"buffer {buffer.label!r} is alive when its region {buffer.region!r} does not run"
+    return None
 
 
 class _Tree:
@@ -126,8 +137,9 @@ class _Tree:
             top[name] = base + size
             return top[name]
 
-        for name in self.regions:
-            pile(name)
+        with deep_recursion():
+            for name in self.regions:
+                pile(name)
 
     def packed_alone(self, name: str) -> tuple[list[int], int]:
         """A region's own buffers, packed from 0: their offsets and the bytes that they take."""
@@ -171,7 +183,7 @@ class _Tree:
         for name in reversed(self.regions):
             blocks = [
                 Buffer(
-                    id=f"block:{child}",
+                    id=_block_id(child),
                     size=size[child],
                     lifetime=merge_intervals(self.regions[child].span),
                     alignment=need[child],
@@ -191,4 +203,9 @@ class _Tree:
             for i in self.own[name]:
                 offsets[i] = base[name] + layout[name][self.problem.buffers[i].id]
             for child in children[name]:
-                base[child] = base[name] + layout[name].get(f"block:{child}", 0)
+                base[child] = base[name] + layout[name].get(_block_id(child), 0)
+
+
+def _block_id(region: str) -> str:
+    """Id of a region's block; no front end makes ids with a NUL."""
+    return f"\0{region}"

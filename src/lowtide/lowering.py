@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lowtide.errors import LowtideError, UnsupportedError
 from lowtide.flow import Activation, Binding, Bytes, Copy, FlowGraph, Point, PointKind, Ref
+from lowtide.recursion import deep_recursion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +29,11 @@ def lower(program: Program, *, point_limit: int = POINT_LIMIT) -> FlowGraph:
         UnsupportedError: calls multiply into more than ``point_limit`` points, or a region calls itself.
         LowtideError: a call does not fit its regions.
     """
-    return _Lowering(program, point_limit).run()
+    with deep_recursion():
+        try:
+            return _Lowering(program, point_limit).run()
+        except RecursionError:
+            raise UnsupportedError(f"{program.name}: its calls or views nest too deep") from None
 
 
 class _Draft:

@@ -6,7 +6,10 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lowtide.errors import InfeasibleError
+from lowtide import _kernel
+from lowtide.arrays import to_kernel
+from lowtide.constants import DEFAULT_TIMEOUT, LIMIT
+from lowtide.errors import InfeasibleError, InputError, LowtideError
 from lowtide.hierarchy import pack_hierarchy
 from lowtide.pack.bounds import live_peak, lower_bound
 from lowtide.pack.registry import Options, Packer, Packing, get
@@ -16,9 +19,6 @@ from lowtide.units import format_size
 if TYPE_CHECKING:
     from lowtide.hierarchy import Hierarchy
     from lowtide.problem import Arena
-
-DEFAULT_TIMEOUT = 5.0
-"""Seconds that search may take when the caller does not say."""
 
 
 def plan_problem(
@@ -38,11 +38,12 @@ def plan_problem(
 
     Raises:
         InfeasibleError: an arena's capacity, or a pin, cannot be kept; the message says by how much.
-        InputError: there is no such packer or policy.
+        InputError: there is no such packer or policy, or the pins contradict each other.
         UnsupportedError: the packer cannot honour something in the problem.
     """
     options = options or Options(timeout=DEFAULT_TIMEOUT)
     pack = get(packer)
+    _check_pins(problem)
     began = time.perf_counter()
     offsets = [0] * len(problem.buffers)
     objects: list[int | None] = [None] * len(problem.buffers)
@@ -52,6 +53,7 @@ def plan_problem(
         floor = lower_bound(part)
         budget = _Budget(part, options, pack, len(problem.arenas) - turn, began)
         packing = pack_hierarchy(part, hierarchy, budget.pack, floor)
+        _check_packing(part, packing, packer)
         for i, position in enumerate(positions):
             offsets[position] = packing.offsets[i]
             if packing.object_ids is not None:
@@ -102,6 +104,46 @@ _PART_SHARE = 0.3
 
 _LEAST_SECONDS = 0.01
 """Even when time is up every packer may try its cheap heuristics."""
+
+
+def _check_pins(problem: Problem) -> None:
+    """Refuse pins that contradict each other before any packer trips over them."""
+    pinned = tuple(buffer for buffer in problem.buffers if buffer.offset is not None)
+    if not pinned:
+        return
+    ids = {buffer.id for buffer in pinned}
+    among = replace(
+        problem,
+        buffers=pinned,
+        may_coincide=tuple(pair for pair in problem.may_coincide if ids.issuperset(pair)),
+        placements=tuple(p for p in problem.placements if {p.inner, p.outer} <= ids),
+        regions=(),
+    )
+    for arena in among.arenas:
+        part, positions = among.part(arena)
+        pins = [among.buffers[i].offset or 0 for i in positions]
+        for kind, i, j in _kernel.check(to_kernel(part), pins, 1).violations:
+            if kind == "capacity":
+                continue  # the bound says this better: it counts every pin
+            a = part.buffers[i].label
+            other = f" and {part.buffers[j].label!r}" if j >= 0 else ""
+            raise InputError(f"the pins of buffer {a!r}{other} cannot be kept ({kind}): correct or drop them")
+
+
+def _check_packing(part: Problem, packing: Packing, packer: str) -> None:
+    """Whatever a packer returns, nobody gets a wrong plan."""
+    if len(packing.offsets) != len(part.buffers):
+        raise LowtideError(
+            f"packer {packer!r} returned {len(packing.offsets)} offsets for {len(part.buffers)} buffers"
+        )
+    if any(type(offset) is not int or not 0 <= offset < LIMIT for offset in packing.offsets):
+        raise LowtideError(
+            f"packer {packer!r} returned an offset that is not a whole number from 0 to 2^63 - 1"
+        )
+    for kind, i, j in _kernel.check(to_kernel(part), packing.offsets, 1).violations:
+        if kind != "capacity":
+            names = " and ".join(repr(part.buffers[k].label) for k in (i, j) if k >= 0)
+            raise LowtideError(f"packer {packer!r} returned a wrong plan: {kind} of {names}")
 
 
 def _check_capacity(arena: Arena, use: ArenaUse) -> None:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from lowtide.constants import DEFAULT_ARENA, ROOT
 from lowtide.errors import LowtideError
-from lowtide.problem import DEFAULT_ARENA, ROOT
 
 StorageKind = Literal["temporary", "input", "output", "state", "constant", "result", "carry", "scratch"]
 CallKind = Literal["call", "cond", "while", "scan", "associative_scan"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from lowtide.constants import LIMIT
 from lowtide.errors import InputError
-from lowtide.problem import LIMIT
 
 _BINARY = ("", "k", "m", "g", "t", "p")
 _UNITS = {

@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
+from lowtide.arrays import to_kernel
 from lowtide.errors import VerificationError
+from lowtide.frees import find_frees
 from lowtide.ownership import check_ownership
-from lowtide.pack.kernel import to_kernel
+from lowtide.pack.bounds import live_peak, lower_bound
 from lowtide.problem import Problem
 from lowtide.program import Program
 from lowtide.violation import Violation, describe_buffer
 
 if TYPE_CHECKING:
-    from lowtide.problem import Arena, Plan
+    from lowtide.problem import Arena, ArenaUse, Plan
 
 __all__ = ["Report", "Violation", "find_violations", "verify"]
 
@@ -57,32 +59,39 @@ def find_violations(
     found: list[Violation] = []
     reuse_pairs = 0
     for arena, use in zip(plan.problem.arenas, plan.uses, strict=True):
-        faults, pairs = _check_arena(plan, arena, use.bytes, limit)
+        faults, pairs = _check_arena(plan, arena, use, limit)
         found += faults
         reuse_pairs += pairs
     found += _check_objects(plan)
     if isinstance(against, Program) and len(found) < limit:
+        found += _check_frees(plan, against)
         found += check_ownership(against, plan, limit=limit - len(found))
     if isinstance(against, Problem):
         found += _check_same_problem(plan, against)
     return found[:limit], reuse_pairs
 
 
-def _check_arena(plan: Plan, arena: Arena, end: int, limit: int) -> tuple[list[Violation], int]:
+def _check_arena(plan: Plan, arena: Arena, use: ArenaUse, limit: int) -> tuple[list[Violation], int]:
     """Lifetimes against offsets in one arena; near-linear in its buffers."""
     part, positions = plan.problem.part(arena)
     offsets = [plan.offsets[i] for i in positions]
-    found = []
-    top = max((o + b.size for o, b in zip(offsets, part.buffers, strict=True)), default=0)
-    if max(top, arena.reserved) > end:
-        message = f"arena {arena.id} is said to have {end} bytes but its buffers end at {top}"
-        found.append(Violation("outside", message))
+    found = _check_totals(part, offsets, arena, use)
     result = _kernel.check(to_kernel(part), offsets, limit)
     for kind, i, j in result.violations:
         names = [describe_buffer(plan, positions[k]) for k in (i, j) if k >= 0]
         labels = tuple(part.buffers[k].label for k in (i, j) if k >= 0)
         found.append(Violation(kind, _SENTENCES[kind].format(*names, arena=arena), labels))
     return found, result.reuse_pairs or 0
+
+
+def _check_frees(plan: Plan, program: Program) -> list[Violation]:
+    """Whether everything unbounded is freed exactly where nothing needs it any more."""
+    due, told = set(find_frees(program)), set(plan.problem.frees)
+    return [
+        Violation("frees", f"{free.buffer} {must} be freed after {free.region}/{free.after}", (free.buffer,))
+        for must, frees in (("must", due - told), ("must not", told - due))
+        for free in sorted(frees, key=lambda free: (free.region, free.buffer, free.after))
+    ]
 
 
 def _check_same_problem(plan: Plan, problem: Problem) -> list[Violation]:
@@ -118,6 +127,24 @@ def _check_same_problem(plan: Plan, problem: Problem) -> list[Violation]:
 def _rules(problem: Problem) -> tuple[object, ...]:
     reserved = {arena.id: arena.reserved for arena in problem.arenas if arena.reserved}
     return reserved, set(map(frozenset, problem.may_coincide)), set(problem.placements)
+
+
+def _check_totals(part: Problem, offsets: list[int], arena: Arena, use: ArenaUse) -> list[Violation]:
+    """What the plan says of the arena as a whole.
+
+    A bound above the cheap one is a claim of exact search, which only such a search could check.
+    """
+    top = max((o + b.size for o, b in zip(offsets, part.buffers, strict=True)), default=0)
+    end = max(top, arena.reserved)
+    peak, floor = live_peak(part), lower_bound(part)
+    said, found = f"arena {arena.id} is said to", []
+    if use.bytes != end:
+        found.append(f"{said} have {use.bytes} bytes, but its buffers end at {end}")
+    if use.live_peak_bytes != peak:
+        found.append(f"{said} have {use.live_peak_bytes} live bytes at its peak, not {peak}")
+    if not floor <= use.lower_bound_bytes <= max(use.bytes, floor):
+        found.append(f"{said} need {use.lower_bound_bytes} bytes; it needs {floor} and has {use.bytes}")
+    return [Violation("totals", message) for message in found]
 
 
 _NEEDS = ("size", "lifetime", "alignment", "arena", "offset")

@@ -14,8 +14,8 @@ class Violation:
     """A fault of a plan.
 
     Args:
-        kind: overlap, lost, misaligned, outside, reserved, capacity, pin, placement, objects, totals,
-            misfit, unplaced, twice, unasked, unknown.
+        kind: of the plan alone: overlap, alignment, capacity, reserved, pin, placement, objects, totals;
+            against its program or problem: lost, misfit, unplaced, unasked, unknown, twice, frees.
         message: one line with names, lifetimes and byte ranges.
         buffers: names of the buffers or storages concerned.
     """
@@ -33,4 +33,10 @@ def describe_buffer(plan: Plan, position: int) -> str:
     buffer, offset = plan.problem.buffers[position], plan.offsets[position]
     spans = [f"[{start}, {stop})" for start, stop in buffer.lifetime]
     shown = " ".join(spans[:4]) + (" ..." if len(spans) > 4 else "")
-    return f"{buffer.label} (bytes {offset} to {offset + buffer.size} of arena {buffer.arena}, alive {shown})"
+    place = f"bytes {offset} to {offset + buffer.size} of arena {buffer.arena}"
+    return f"{show_name(buffer.label)} ({place}, alive {shown})"
+
+
+def show_name(name: str) -> str:
+    """A name as it is if it prints on one line, otherwise quoted."""
+    return name if name.isprintable() else repr(name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lowtide.cli import options as o
-from lowtide.planner import DEFAULT_TIMEOUT
+from lowtide.constants import DEFAULT_TIMEOUT
 
 if TYPE_CHECKING:
     from typing import Any

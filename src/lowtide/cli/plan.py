@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lowtide.cli import options as o
-from lowtide.planner import DEFAULT_TIMEOUT
+from lowtide.constants import DEFAULT_TIMEOUT
 
 JsonOut = Annotated[
     str | None,

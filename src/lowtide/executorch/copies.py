@@ -18,10 +18,10 @@ from executorch.exir.tensor import TensorSpec
 from torch import fx
 from torch.utils import _pytree as pytree
 
+from lowtide.constants import ROOT
 from lowtide.errors import UnsupportedError
 from lowtide.executorch.calls import control_flow, graph_of, tree
 from lowtide.executorch.specs import outputs_of, spec_of, specs_of
-from lowtide.problem import ROOT
 
 KEPT_META = ("val", "tensor_meta", "stack_trace", "nn_module_stack", "debug_handle", "from_node")
 

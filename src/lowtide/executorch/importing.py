@@ -15,6 +15,7 @@ from typing import Any
 
 from torch import fx
 
+from lowtide.constants import ROOT
 from lowtide.errors import UnsupportedError
 from lowtide.executorch.arenas import Arenas
 from lowtide.executorch.calls import ControlFlow, control_flow, graph_of
@@ -31,7 +32,6 @@ from lowtide.executorch.specs import (
     specs_of,
 )
 from lowtide.frontends.torch_export.source import source_of
-from lowtide.problem import ROOT
 from lowtide.program import Call, Program, Region, Step, Storage, StorageKind, Value
 
 

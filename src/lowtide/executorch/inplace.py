@@ -21,13 +21,13 @@ from executorch.exir.memory_planning import (
 )
 from torch import fx
 
+from lowtide.constants import ROOT
 from lowtide.executorch.calls import tree
 from lowtide.executorch.copies import KEPT_META, clone_before
 from lowtide.executorch.specs import Groups, nodes_in, spec_of
 from lowtide.frontends.torch_export.effects import schema_holder
 from lowtide.liveness import solve
 from lowtide.lowering import lower
-from lowtide.problem import ROOT
 
 if TYPE_CHECKING:
     from lowtide.executorch.importing import Imported

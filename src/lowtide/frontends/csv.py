@@ -19,10 +19,11 @@ import re
 from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
+from lowtide.constants import DEFAULT_ARENA, LIMIT, ROOT
 from lowtide.errors import InputError, UnsupportedError
 from lowtide.files import read_text, show_path
 from lowtide.frontends.reading import reading
-from lowtide.problem import DEFAULT_ARENA, LIMIT, ROOT, Buffer, Problem
+from lowtide.problem import Buffer, Problem
 
 if TYPE_CHECKING:
     from _csv import Reader

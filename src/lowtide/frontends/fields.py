@@ -6,8 +6,8 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from lowtide.constants import LIMIT
 from lowtide.errors import InputError
-from lowtide.problem import LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

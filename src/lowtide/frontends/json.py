@@ -9,25 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lowtide.constants import DEFAULT_ARENA, LIMIT, PLAN_FORMAT, PROBLEM_FORMAT, ROOT, VERSION
 from lowtide.errors import InputError
 from lowtide.files import read_text, show_path
 from lowtide.frontends.fields import Fields, as_integer, as_items, as_pair, as_string, parse, refuse
 from lowtide.frontends.reading import reading
-from lowtide.outputs.json import PLAN_FORMAT, PROBLEM_FORMAT, VERSION
-from lowtide.problem import (
-    DEFAULT_ARENA,
-    LIMIT,
-    ROOT,
-    Arena,
-    ArenaUse,
-    Buffer,
-    Free,
-    Placement,
-    Plan,
-    Problem,
-    Progress,
-    RegionSpan,
-)
+from lowtide.problem import Arena, ArenaUse, Buffer, Free, Placement, Plan, Problem, Progress, RegionSpan
 
 if TYPE_CHECKING:
     from typing import Any

@@ -12,8 +12,8 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from lowtide.constants import DEFAULT_ARENA, ROOT
 from lowtide.errors import InputError
-from lowtide.problem import DEFAULT_ARENA, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,16 +11,12 @@ import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
+from lowtide.constants import PLAN_FORMAT, PROBLEM_FORMAT, VERSION
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lowtide.problem import Arena, ArenaUse, Buffer, Plan, Problem
-
-VERSION = 1
-"""Of both formats; changed when a reader of the old version would misread the new one."""
-
-PROBLEM_FORMAT = "lowtide.problem"
-PLAN_FORMAT = "lowtide.plan"
 
 
 def problem_to_json(problem: Problem) -> str:

@@ -11,9 +11,9 @@ import time
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
+from lowtide.arrays import to_kernel
 from lowtide.pack.bounds import lower_bound
 from lowtide.pack.exact import no_plan, search
-from lowtide.pack.kernel import to_kernel
 from lowtide.pack.registry import Options, Packing
 from lowtide.problem import Progress
 

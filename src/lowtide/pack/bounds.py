@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
-from lowtide.pack.kernel import to_kernel
+from lowtide.arrays import to_kernel
 from lowtide.problem import align_up, merge_intervals
 
 if TYPE_CHECKING:

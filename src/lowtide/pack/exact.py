@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
+from lowtide.arrays import to_kernel
 from lowtide.errors import InfeasibleError, InputError
 from lowtide.pack.bounds import lower_bound
-from lowtide.pack.kernel import to_kernel
 from lowtide.pack.registry import Options, Packing
 from lowtide.problem import Progress
 

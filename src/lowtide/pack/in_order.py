@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
-from lowtide.pack.kernel import to_kernel
+from lowtide.arrays import to_kernel
 from lowtide.pack.registry import Options, Packing
 
 if TYPE_CHECKING:

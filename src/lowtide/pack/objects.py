@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
+from lowtide.arrays import to_kernel
 from lowtide.errors import UnsupportedError
-from lowtide.pack.kernel import to_kernel
 from lowtide.pack.registry import Options, Packing
 from lowtide.problem import Arena, align_up
 

@@ -44,6 +44,13 @@ class Options:
     progress: Callable[[Progress, int], None] | None = None
     disable: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.timeout is not None and not 0 <= self.timeout < float("inf"):
+            raise InputError(f"timeout {self.timeout!r} is not a number of seconds: None means no limit")
+        for name, value, limit in (("seed", self.seed, 2**63), ("threads", self.threads, 1024)):
+            if type(value) is not int or not 0 <= value < limit:
+                raise InputError(f"{name} {value!r} is not a whole number from 0 to {limit - 1}")
+
 
 @dataclass(frozen=True, slots=True)
 class Packing:

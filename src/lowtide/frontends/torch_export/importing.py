@@ -12,6 +12,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind as TorchInputKind
 from torch.export.graph_signature import OutputKind as TorchOutputKind
 
+from lowtide.constants import ROOT
 from lowtide.errors import InputError, UnsupportedError
 from lowtide.frontends.torch_export.bindings import Imported, Input, InputKind, Options
 from lowtide.frontends.torch_export.draft import RegionDraft, position_of
@@ -20,7 +21,6 @@ from lowtide.frontends.torch_export.loading import load
 from lowtide.frontends.torch_export.memory import Memory
 from lowtide.frontends.torch_export.sizes import Bounds
 from lowtide.frontends.torch_export.walk import Walker
-from lowtide.problem import ROOT
 from lowtide.program import Program, StorageKind
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ import torch
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
-from lowtide.problem import LIMIT, align_up
+from lowtide.constants import LIMIT
+from lowtide.problem import align_up
 
 if TYPE_CHECKING:
     from torch.fx.experimental.symbolic_shapes import ShapeEnv

@@ -1,0 +1,100 @@
+"""Which operands an operator looks at, and which it writes over unseen.
+
+A schema tells what is written and aliased, but not that ``zeros_like`` wants a shape only, nor that
+``fill_`` has no use for the old bytes. Without that, dead tensors stay alive until someone asks for
+their shape. Factories are told by their names' form; the rest is one small table. What is missing here is
+taken to be read, which costs bytes and is never wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import torch
+
+_FILLS = frozenset(
+    {"copy", "fill", "zero", "uniform", "random", "exponential", "geometric", "cauchy", "log_normal"}
+)
+"""Give every element a new value, whatever it was: in place with an underscore after the name, or as a
+new tensor that takes only its shape from the old one."""
+
+_FILLS_UNDER_ONE_NAME = frozenset({"normal_", "normal_functional", "bernoulli_"})
+"""The same, but the other form is missing, or is an operator of its own: ``bernoulli`` reads its odds."""
+
+_SHAPE_OF_OTHER = frozenset({"expand_as", "view_as", "reshape_as", "type_as", "to"})
+"""Take the shape or the type of their argument ``other``."""
+
+_METADATA = frozenset({"_assert_tensor_metadata", "size", "stride", "numel", "dim", "is_same_size"})
+"""Look at no byte of any argument, as ``sym_size`` and its like do not."""
+
+
+@cache
+def overwrites(operator: torch._ops.OpOverload) -> bool:
+    """Whether it writes its argument ``self`` without looking at the old bytes: ``copy_``, ``fill_``..."""
+    name = _name(operator)
+    return name.endswith("_") and (name.removesuffix("_") in _FILLS or name in _FILLS_UNDER_ONE_NAME)
+
+
+@cache
+def looks_at(operator: torch._ops.OpOverload, argument: str) -> bool:
+    """Whether the bytes of a tensor argument can make a difference, not just its shape, strides and type."""
+    name = _name(operator)
+    if name.startswith("sym_") or name in _METADATA:
+        return False
+    if argument == "self":
+        factory = name.endswith("_like") or name.startswith("new_")
+        return not (factory or name.removesuffix("_") in _FILLS or name in _FILLS_UNDER_ONE_NAME)
+    return not (argument == "other" and name in _SHAPE_OF_OTHER)
+
+
+@cache
+def leaves_bytes_undefined(operator: torch._ops.OpOverload) -> bool:
+    """Whether it makes a tensor and does not write it: ``empty`` and all of its kind."""
+    made = _name(operator).startswith(("empty", "new_empty"))
+    return made and not operator._schema.is_mutable
+
+
+def is_view(operator: torch._ops.OpOverload) -> bool:
+    """Whether all that it returns is in memory that it was given."""
+    returns = operator._schema.returns
+    return bool(returns) and all(declared.alias_info is not None for declared in returns)
+
+
+def schema_arguments(
+    operator: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: Any
+) -> list[tuple[Any, Any]]:
+    """Pairs of schema argument and what is passed for it; defaults are left out."""
+    declared = operator._schema.arguments
+    pairs = list(zip(declared, args, strict=False))
+    pairs += [(a, kwargs[a.name]) for a in declared[len(args) :] if a.name in kwargs]
+    return pairs
+
+
+def hidden_writes(operator: torch._ops.OpOverload, given: Iterable[tuple[Any, Any]]) -> frozenset[str]:
+    """Names of arguments that this call writes although the schema does not say so: batch norm's statistics.
+
+    Args:
+        operator: what is called.
+        given: its arguments, as ``schema_arguments`` pairs them.
+    """
+    if not _is_secretly_mutable(operator):
+        return frozenset()
+    info = torch._C._SchemaInfo(operator._schema)
+    pairs = list(given)
+    for argument, value in pairs:
+        if isinstance(value, bool):
+            info.add_argument_value(argument.name, value)
+    return frozenset(argument.name for argument, _ in pairs if info.is_mutable(argument.name))
+
+
+@cache
+def _is_secretly_mutable(operator: torch._ops.OpOverload) -> bool:
+    return not operator._schema.is_mutable and bool(torch._C._SchemaInfo(operator._schema).is_mutable())
+
+
+def _name(operator: torch._ops.OpOverload) -> str:
+    """Its name without overload; empty if it is none of PyTorch's own, of which nothing is known."""
+    space, name = operator._schema.name.split("::")
+    return str(name) if space == "aten" or name.startswith("sym_") else ""
