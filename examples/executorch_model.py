@@ -55,7 +55,8 @@ def main() -> None:
             right = [torch.allclose(method.execute([x])[0], model(x), rtol=1e-4, atol=1e-5) for x in inputs]
         (plan,) = program.executorch_program.execution_plan
         name = type(planning).__module__.split(".")[0]
-        print(f"{name:>10}: arena {sum(plan.non_const_buffer_sizes)} bytes, right on {sum(right)} of {len(right)}")
+        size = sum(plan.non_const_buffer_sizes)
+        print(f"{name:>10}: arena {size} bytes, right on {sum(right)} of {len(right)}")
         if isinstance(planning, MemoryPlanningPass):
             found = planning.plan
             proved = "proved to be the least" if found.is_optimal else f"bound {found.lower_bound_bytes}"

@@ -1,0 +1,185 @@
+"""ExecuTorch: arena bytes and planning time of the stock pass and of Lowtide's, all run on the real runtime.
+
+    python -m benchmarks.executorch_models            # the tests' models, small and complete
+    python -m benchmarks.executorch_models --tiny     # Swin-Tiny, ConvNeXt-Tiny, ViT-Tiny, BERT-small ...
+    python -m benchmarks.executorch_models --zoo      # control-flow programs, against eager
+
+Names after the option choose some. Planning time is processor time inside the pass, and its share of
+processor time of the whole of ``to_executorch``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import logging
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from executorch.exir import ExecutorchBackendConfig
+from executorch.exir.passes import MemoryPlanningPass as StockPass
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from lowtide.executorch import MemoryPlanningPass
+
+_TESTS = Path(__file__).parents[1] / "tests"
+sys.path[:0] = [str(_TESTS), str(_TESTS / "on_executorch")]
+
+Model = tuple[torch.nn.Module, tuple[torch.Tensor, ...]]
+
+
+class _Timed:
+    """Mixed into a pass: processor seconds that planning took."""
+
+    seconds = 0.0
+
+    def run(self, *arguments: Any) -> Any:
+        began = time.process_time()
+        found = super().run(*arguments)  # type: ignore[misc]
+        self.seconds = time.process_time() - began
+        return found
+
+
+class TimedStock(_Timed, StockPass):
+    """The stock pass, timed."""
+
+
+class TimedLowtide(_Timed, MemoryPlanningPass):
+    """Lowtide's pass, timed."""
+
+
+def tiny_models() -> dict[str, Callable[[], Model]]:
+    """Published small configurations at full size, with random weights."""
+    import transformers as t
+
+    from models import Pick
+
+    def image(build: Any, config: Any, size: int, *fields: str) -> Callable[[], Model]:
+        def make() -> Model:
+            return Pick(build(config), ("pixel_values",), fields), (torch.randn(1, 3, size, size),)
+
+        return make
+
+    def text(build: Any, config: Any, length: int, *fields: str) -> Callable[[], Model]:
+        def make() -> Model:
+            ids = torch.randint(0, config.vocab_size, (1, length))
+            return Pick(build(config), ("input_ids", "attention_mask"), fields), (ids, torch.ones_like(ids))
+
+        return make
+
+    vit = {"hidden_size": 192, "num_attention_heads": 3, "intermediate_size": 768}
+    return {
+        "Swin-Tiny": image(t.SwinForImageClassification, t.SwinConfig(), 224, "logits"),
+        "ConvNeXt-Tiny": image(t.ConvNextForImageClassification, t.ConvNextConfig(), 224, "logits"),
+        "ViT-Tiny": image(t.ViTForImageClassification, t.ViTConfig(**vit), 224, "logits"),
+        "YOLOS-tiny": image(
+            t.YolosForObjectDetection,
+            t.YolosConfig(**vit, image_size=[256, 256], num_detection_tokens=100),
+            256,
+            "logits",
+            "pred_boxes",
+        ),
+        "BERT-small": text(
+            t.BertForSequenceClassification,
+            t.BertConfig(hidden_size=512, num_hidden_layers=4, num_attention_heads=8, intermediate_size=2048),
+            128,
+            "logits",
+        ),
+    }
+
+
+def models_table(models: dict[str, Callable[[], Model]], title: str) -> Table:
+    """One row a model; outputs of both plans are compared bit for bit."""
+    from runtime import Lowered, differences, edge_of
+
+    table = Table("model", box=box.SIMPLE_HEAD, title=title)
+    for column in ("buffers", "bound", "stock", "/ bound", "Lowtide", "/ bound", "plan s", "share", "bits"):
+        table.add_column(column, justify="right")
+    for name, build in models.items():
+        torch.manual_seed(0)
+        model, inputs = build()
+        edge = edge_of(model, inputs)
+        lowered, seconds, passes = [], [], (TimedStock(), TimedLowtide())
+        for planning in passes:
+            fresh = copy.deepcopy(edge)
+            began = time.process_time()
+            manager = fresh.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))
+            seconds.append(time.process_time() - began)
+            lowered.append(Lowered(manager, manager.buffer))
+        outputs = [program.run([inputs, inputs]) for program in lowered]
+        same = not differences(outputs[0], outputs[1], close=False)
+        plan, bytes_ = passes[1].plan, [program.arena_bytes() for program in lowered]
+        bound = plan.lower_bound_bytes
+        table.add_row(
+            name,
+            f"{len(plan.offsets)}",
+            f"{bound:,}",
+            f"{bytes_[0]:,}",
+            f"{bytes_[0] / bound:.3f}",
+            f"{bytes_[1]:,}",
+            f"{bytes_[1] / bound:.3f}",
+            f"{passes[1].seconds:.3f}",
+            f"{passes[1].seconds / seconds[1]:.1%}",
+            "equal" if same else "DIFFER",
+        )
+    return table
+
+
+def zoo_table(names: list[str]) -> Table:
+    """One row a control-flow program: outputs against eager, arena bytes."""
+    from runtime import differences, eager, edge_of, lower, runs
+    from zoo import ZOO
+
+    table = Table("program", box=box.SIMPLE_HEAD, title="Control flow on the real runtime")
+    for column in ("stock", "stock bytes", "Lowtide", "Lowtide bytes", "bound"):
+        table.add_column(column, justify="right")
+    wrong = broken = 0
+    for name in names or ZOO:
+        torch.manual_seed(0)
+        model, calls = ZOO[name]()
+        expected, edge = eager(model, calls), edge_of(model, calls[0])
+        found = runs(lambda edge=edge: lower(edge, StockPass()), calls)
+        verdict, size = "fails to lower", ""
+        if not isinstance(found, str):
+            verdict = "WRONG" if differences(expected, found) else "right"
+            size = f"{lower(edge, StockPass()).arena_bytes():,}"
+        wrong, broken = wrong + (verdict == "WRONG"), broken + isinstance(found, str)
+        planning = MemoryPlanningPass()
+        lowered = lower(edge, planning)
+        mine = "WRONG" if differences(expected, lowered.run(calls)) else "right"
+        table.add_row(
+            name, verdict, size, mine, f"{lowered.arena_bytes():,}", f"{planning.plan.lower_bound_bytes:,}"
+        )
+    table.caption = f"stock: {wrong} wrong, {broken} fail to lower"
+    return table
+
+
+def main() -> None:
+    """Print the table asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--tiny", action="store_true", help="published configurations at full size")
+    parser.add_argument("--zoo", action="store_true", help="control-flow programs")
+    parser.add_argument("names", nargs="*", help="only these")
+    arguments = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    if arguments.zoo:
+        table = zoo_table(arguments.names)
+    else:
+        from models import REAL_MODELS
+
+        models = tiny_models() if arguments.tiny else dict(REAL_MODELS)
+        chosen = {name: models[name] for name in arguments.names or models}
+        table = models_table(chosen, "ExecuTorch: arena bytes of real models")
+    Console(width=None if sys.stdout.isatty() else 130).print(table)
+
+
+if __name__ == "__main__":
+    main()
