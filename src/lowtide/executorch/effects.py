@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from executorch.exir import memory
@@ -11,7 +13,6 @@ from torch import fx
 
 from lowtide.executorch.specs import nodes_in, specs_of
 from lowtide.frontends.torch_export.effects import schema_holder
-from lowtide.frontends.torch_export.probe import schema_arguments
 
 _NO_STEP = (memory.alloc, memory.view, memory.free, operator.getitem)
 """Nodes that run nothing: they name tensors that others write."""
@@ -48,23 +49,47 @@ def effect_of(node: fx.Node) -> Effect | None:
     writes: list[Any] = []
     partial: list[Any] = []
     changed: list[Any] = []
-    for argument, passed in schema_arguments(schema, node.args, node.kwargs):
-        info = argument.alias_info
-        if info is None or not info.is_write:
+    roles, name = _roles(schema)
+    for role, passed in _passed(roles, node):
+        if role == "read":
             reads.append(passed)
-        elif argument.is_out:
-            writes += [spec for n in nodes_in(passed) for spec in specs_of(n) if spec is not None]
+            continue
+        mine = [spec for n in nodes_in(passed) for spec in specs_of(n) if spec is not None]
+        if role == "out":
+            writes += mine
+            continue
+        functional = bool(results) and not any(spec in results for spec in mine)
+        changed += mine
+        if name == "copy_" and not functional:
+            writes += mine
         else:
-            mine = [spec for n in nodes_in(passed) for spec in specs_of(n)]
-            functional = bool(results) and not any(spec in results for spec in mine)
-            changed += mine
-            if schema._schema.name == "aten::copy_" and not functional:
-                writes += mine
-            else:
-                reads.append(passed)
-                if not functional:
-                    partial.append(passed)
-    writes += [spec for spec in results if spec not in changed]
-    if schema._schema.name.split("::")[1].startswith("sym_"):  # looks at sizes only
+            reads.append(passed)
+            if not functional:
+                partial.append(passed)
+    if results:
+        writes += [spec for spec in results if spec not in changed]
+    if name.startswith("sym_"):  # looks at sizes only
         reads = []
     return Effect(tuple(reads), tuple(dict.fromkeys(writes)), tuple(partial))
+
+
+def _passed(roles: tuple[tuple[str, str], ...], node: fx.Node) -> Iterator[tuple[str, Any]]:
+    """What a node passes, with what the operator does to it."""
+    for (_, role), passed in zip(roles, node.args, strict=False):
+        yield role, passed
+    for name, role in roles[len(node.args) :]:
+        if name in node.kwargs:
+            yield role, node.kwargs[name]
+
+
+@cache
+def _roles(operator: Any) -> tuple[tuple[tuple[str, str], ...], str]:
+    """Name and role (read, out, changed) of each argument of an operator, and the operator's own name."""
+    schema = operator._schema
+    roles = []
+    for argument in schema.arguments:
+        role = "read"
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            role = "out" if argument.is_out else "changed"
+        roles.append((argument.name, role))
+    return tuple(roles), schema.name.split("::")[1]

@@ -17,7 +17,8 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from lowtide.errors import UnsupportedError
-from lowtide.frontends.torch_export.probe import Observation, Prober, schema_arguments
+from lowtide.frontends.torch_export.operands import hidden_writes, looks_at, overwrites, schema_arguments
+from lowtide.frontends.torch_export.probe import Observation, Prober
 
 if TYPE_CHECKING:
     from lowtide.frontends.torch_export.bindings import Position
@@ -38,7 +39,7 @@ class Effect:
     Args:
         leaves: one entry a leaf of the fake result (``pytree.tree_leaves``), tensor or not.
         reads: values whose bytes it reads.
-        updates: values that it writes without looking at the old bytes: ``out=`` and ``copy_``.
+        updates: values that it writes without looking at the old bytes: ``out=``, ``copy_``, ``fill_``.
         partial: values that it changes in place.
         effects: whether it must run even if nobody reads its result.
     """
@@ -94,17 +95,18 @@ class EffectFinder:
         operator = schema_holder(node.target)
         _refuse_resizing(node, operator)
         inplace_view = torch.Tag.inplace_view in operator.tags
-        hidden = _hidden_writes(operator, node)
+        given = schema_arguments(operator, node.args, node.kwargs)
+        hidden = hidden_writes(operator, given)
         reads: list[int] = []
         updates: list[int] = []
         partial: list[int] = []
         viewed: list[int] = []
         by_set: dict[str, list[int]] = {}
-        for argument, value in schema_arguments(operator, node.args, node.kwargs):
+        for argument, value in given:
             positions = positions_in(value, at)
             info = argument.alias_info
             if info is None or not positions:
-                reads += positions
+                reads += positions if looks_at(operator, argument.name) else ()
                 if argument.name in hidden:
                     partial += positions
                 continue
@@ -112,7 +114,7 @@ class EffectFinder:
                 by_set.setdefault(letter, []).extend(positions)
             if not info.is_write or inplace_view:
                 viewed += positions
-            elif argument.is_out or operator._schema.name == "aten::copy_":
+            elif argument.is_out or overwrites(operator):
                 updates += positions
             else:
                 partial += positions
@@ -120,8 +122,6 @@ class EffectFinder:
         leaves = self._leaves(node, fake, fakes, at, by_set)
         if any(leaf.owns for leaf in leaves) or not leaves:
             reads += viewed
-        if _is_metadata_query(operator):
-            reads = []
         return Effect(
             leaves=tuple(leaves),
             reads=_unique(reads),
@@ -155,8 +155,9 @@ class EffectFinder:
             )
         aliases = [_of_observation(seen, i, arguments) for i in range(len(leaves))]
         written = _unique(arguments[i] for i in sorted(seen.written))
+        read = _unique(arguments[i] for i in sorted(seen.read))
         effects = bool(written) or not any(map(_is_tensor, leaves))
-        return Effect(tuple(aliases), _unique(arguments), partial=written, effects=effects)
+        return Effect(tuple(aliases), read, partial=written, effects=effects)
 
     def _leaves(
         self,
@@ -267,31 +268,6 @@ def _may_decide_at_run(operator: torch._ops.OpOverload) -> bool:
     return torch.Tag.maybe_aliasing_or_mutating in operator.tags or bool(
         torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), "CompositeImplicitAutograd")
     )
-
-
-@cache
-def _is_metadata_query(operator: torch._ops.OpOverload) -> bool:
-    """Whether it looks at sizes only, as ``sym_size`` does."""
-    name = operator._schema.name.split("::")[1]
-    return name.startswith("sym_") or name in ("_assert_tensor_metadata", "size", "stride", "numel", "dim")
-
-
-@cache
-def _is_secretly_mutable(operator: torch._ops.OpOverload) -> bool:
-    """Whether torch knows of writes that the schema does not show: batch norm's running statistics."""
-    return not operator._schema.is_mutable and bool(torch._C._SchemaInfo(operator._schema).is_mutable())
-
-
-def _hidden_writes(operator: torch._ops.OpOverload, node: fx.Node) -> frozenset[str]:
-    """Names of arguments that this call writes although the schema does not say so."""
-    if not _is_secretly_mutable(operator):
-        return frozenset()
-    info = torch._C._SchemaInfo(operator._schema)
-    given = schema_arguments(operator, node.args, node.kwargs)
-    for argument, value in given:
-        if isinstance(value, bool):
-            info.add_argument_value(argument.name, value)
-    return frozenset(argument.name for argument, _ in given if info.is_mutable(argument.name))
 
 
 def _is_tensor(leaf: Any) -> bool:

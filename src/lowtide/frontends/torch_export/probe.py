@@ -17,6 +17,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from lowtide.frontends.torch_export.operands import (
+    hidden_writes,
+    is_view,
+    looks_at,
+    overwrites,
+    schema_arguments,
+)
 from lowtide.frontends.torch_export.sizes import extent_of
 
 if TYPE_CHECKING:
@@ -29,28 +36,40 @@ class Observation:
 
     Args:
         aliases: for each leaf of the result: the arguments whose storage it shares.
+        read: arguments whose bytes were looked at.
         written: arguments whose storage was written.
     """
 
     aliases: tuple[tuple[int, ...], ...]
+    read: frozenset[int]
     written: frozenset[int]
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is not followed by mypy
-    """Notes every storage that an operator underneath says that it writes."""
+    """Notes every storage that an operator underneath reads or writes."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.read: set[int] = set()
         self.written: set[int] = set()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if func._schema.is_mutable and torch.Tag.inplace_view not in func.tags:
-            for argument, value in schema_arguments(func, args, kwargs):
-                if argument.alias_info is not None and argument.alias_info.is_write:
-                    self.written.update(map(_storage_id, _tensors(value)))
+        moves_only = torch.Tag.inplace_view in func.tags
+        given = schema_arguments(func, args, kwargs)
+        hidden = hidden_writes(func, given)
+        for argument, value in given:
+            touched = set(map(_storage_id, _tensors(value)))
+            info = argument.alias_info
+            writes = argument.name in hidden or (info is not None and info.is_write and not moves_only)
+            if writes:
+                self.written |= touched
+            viewed = info is not None and not writes and (moves_only or is_view(func))
+            unseen = argument.is_out or (writes and overwrites(func)) or not looks_at(func, argument.name)
+            if not viewed and not unseen:
+                self.read |= touched
         return func(*args, **kwargs)
 
 
@@ -115,18 +134,9 @@ class Prober:
         storages = list(map(_storage_id, tensors))
         return Observation(
             aliases=tuple(_same(storages, leaf) for leaf in pytree.tree_leaves(result)),
+            read=frozenset(i for i, storage in enumerate(storages) if storage in watch.read),
             written=frozenset(i for i, storage in enumerate(storages) if storage in watch.written),
         )
-
-
-def schema_arguments(
-    operator: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> list[tuple[Any, Any]]:
-    """Pairs of schema argument and what is passed for it; defaults are left out."""
-    declared = operator._schema.arguments
-    pairs = list(zip(declared, args, strict=False))
-    pairs += [(a, kwargs[a.name]) for a in declared[len(args) :] if a.name in kwargs]
-    return pairs
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
