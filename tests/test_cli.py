@@ -136,3 +136,66 @@ def test_version_and_help() -> None:
 
 def test_no_colour_codes_in_a_pipe(buffers: Path) -> None:
     assert "\x1b" not in run("plan", buffers).stdout
+
+
+def test_two_outputs_are_written_both_or_neither(buffers: Path, tmp_path: Path) -> None:
+    out = tmp_path / "plan.json"
+    done = run("plan", buffers, "--json", out, "--csv", "/nowhere/x.csv")
+    assert done.returncode == 2
+    assert not out.exists()
+    assert list(tmp_path.iterdir()) == [buffers]
+    same = run("plan", buffers, "--json", out, "--csv", out)
+    assert same.returncode == 2
+    assert "written twice" in same.stderr
+    assert run("plan", buffers, "--json", "-", "--csv", "-").returncode == 2
+
+
+def test_a_full_disk_and_a_bad_seed_get_one_line(buffers: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "lowtide", "plan", str(buffers)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 2
+    assert done.stderr.strip().splitlines() == ["lowtide: error: No space left on device"]
+    bad = run("plan", buffers, "--seed", "99999999999999999999")
+    assert bad.returncode == 2
+    assert len(bad.stderr.strip().splitlines()) == 1
+
+
+def test_a_plan_of_a_hierarchy_survives_csv(tmp_path: Path) -> None:
+    source = tmp_path / "two.json"
+    source.write_text(
+        json.dumps(
+            {
+                "format": "lowtide.problem",
+                "version": 1,
+                "regions": [
+                    {"name": "root", "kind": "root", "span": [[0, 9]], "parent": None},
+                    {"name": "root/c", "kind": "branch", "span": [[3, 6]], "parent": "root"},
+                ],
+                "buffers": [
+                    {"id": "a", "size": 16, "lifetime": [[0, 9]]},
+                    {"id": "b", "size": 16, "lifetime": [[3, 5]], "region": "root/c"},
+                ],
+            }
+        )
+    )
+    table = tmp_path / "two.csv"
+    assert run("plan", source, "--csv", table, "-q").returncode == 0
+    assert run("plan", table, "-q").returncode == 0
+    done = run("plan", table, "--hierarchy", "stacked")
+    assert done.returncode == 2
+    assert "nothing says when that runs: use joint" in done.stderr
+    assert run("plan", source, "--hierarchy", "stacked").returncode == 0
+
+
+def test_compare_keeps_its_table_when_a_packer_finds_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "placed.csv"
+    path.write_text("id,lower,upper,size,offset\na,0,4,8,8\nb,1,3,8,0\n")
+    done = run("compare", path, "--pins", "--packer", "greedy", "--packer", "auto")
+    assert done.returncode == 0
+    assert "works with whole objects" in done.stdout
+    assert "optimal" in done.stdout

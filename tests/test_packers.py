@@ -188,3 +188,30 @@ def test_the_same_problem_gives_the_same_plan(problem: Problem, packer: str) -> 
     options = Options(timeout=None, seed=3, threads=1)
     first = plan_problem(problem, packer=packer, options=options)
     assert plan_problem(problem, packer=packer, options=options) == first
+
+
+def test_pins_that_contradict_each_other_are_named() -> None:
+    problem = Problem((Buffer("a", 8, ((0, 4),), offset=0), Buffer("b", 8, ((1, 3),), offset=4)))
+    for packer in names():
+        with pytest.raises(InputError, match="the pins of buffer 'a' and 'b' cannot be kept"):
+            plan_problem(problem, packer=packer)
+
+
+@pytest.mark.usefixtures("clean_registry")
+@pytest.mark.parametrize(
+    ("offsets", "message"),
+    [((0,), "1 offsets for 2 buffers"), ((0, -8), "not a whole number"), ((0, 0), "overlap of 'a' and 'b'")],
+)
+def test_a_packer_that_misbehaves_is_found_out(offsets: tuple[int, ...], message: str) -> None:
+    register("broken")(lambda problem, options: Packing(offsets))
+    problem = Problem((Buffer("a", 8, ((0, 4),)), Buffer("b", 8, ((1, 3),))))
+    with pytest.raises(lowtide.LowtideError, match=message):
+        plan_problem(problem, packer="broken")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"seed": -1}, {"threads": -1}, {"timeout": -1.0}, {"timeout": float("nan")}]
+)
+def test_options_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        Options(**wrong)

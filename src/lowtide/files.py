@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from lowtide.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 StrPath = str | os.PathLike[str]
 
@@ -105,21 +105,59 @@ def write_atomically(path: StrPath, data: str | bytes) -> None:
     Raises:
         InputError: it cannot be written; whatever was there is untouched.
     """
+    write_all_atomically([(path, data)])
+
+
+def write_all_atomically(files: Sequence[tuple[StrPath, str | bytes]]) -> None:
+    """As write_atomically for several files: all are complete beside their targets before any is replaced.
+
+    Raises:
+        InputError: one cannot be written, or two are the same; whatever was there is untouched.
+    """
+    targets = []
+    for path, _ in files:
+        with _explained(path):
+            targets.append(os.path.realpath(path))
+    for (path, _), target in zip(files, targets, strict=True):
+        if targets.count(target) > 1:
+            raise InputError(f"{show_path(path)}: is to be written twice: name different files")
+    staged: list[tuple[str, str, StrPath]] = []  # temporary, target, as named
+    in_place: list[tuple[StrPath, bytes]] = []
+    try:
+        for (path, data), target in zip(files, targets, strict=True):
+            with _explained(path):
+                content = data.encode() if isinstance(data, str) else data
+                mode = _mode_of(path)
+                if mode is not None and stat.S_ISDIR(mode):
+                    raise InputError(f"{show_path(path)}: is a directory: name a file in it")
+                if mode is None or (stat.S_ISREG(mode) and not _is_descriptor(path)):
+                    staged.append((_stage(target, content, mode), target, path))
+                else:
+                    in_place.append((path, content))
+        for path, content in in_place:
+            with _explained(path), open(path, "ab") as file:
+                file.write(content)
+        while staged:
+            temporary, target, path = staged[0]
+            with _explained(path):
+                os.replace(temporary, target)
+            del staged[0]
+            _sync_folder(os.path.dirname(target))
+    finally:
+        for temporary, _, _ in staged:
+            with suppress(OSError):
+                os.unlink(temporary)
+
+
+@contextmanager
+def _explained(path: StrPath) -> Iterator[None]:
+    """Turn what the system says into one line that names the file."""
     name = show_path(path)
     try:
-        content = data.encode() if isinstance(data, str) else data
+        yield
     except UnicodeEncodeError as error:
         broken = error.object[error.start]
         raise InputError(f"{name}: cannot be written: {broken!r} in it is no character") from None
-    try:
-        mode = _mode_of(path)
-        if mode is not None and stat.S_ISDIR(mode):
-            raise InputError(f"{name}: is a directory: name a file in it")
-        if mode is None or (stat.S_ISREG(mode) and not _is_descriptor(path)):
-            _replace(os.path.realpath(path), content, mode)
-        else:
-            with open(path, "ab") as file:
-                file.write(content)
     except (OSError, ValueError) as error:
         raise InputError(f"{name}: cannot be written: {_reason(error)}") from None
 
@@ -129,12 +167,11 @@ def _is_descriptor(path: StrPath) -> bool:
     return os.path.abspath(path).startswith(("/dev/", "/proc/"))
 
 
-def _replace(target: str, content: bytes, mode: int | None) -> None:
-    """Write a temporary file beside the target, make it durable, and move it there."""
+def _stage(target: str, content: bytes, mode: int | None) -> str:
+    """Write a temporary file beside the target and make it durable; return its path."""
     if mode is not None and not os.access(target, os.W_OK):
         raise PermissionError(None, "it is write-protected")
-    folder = os.path.dirname(target)
-    temporary = os.path.join(folder, f".lowtide-{secrets.token_hex(8)}.tmp")
+    temporary = os.path.join(os.path.dirname(target), f".lowtide-{secrets.token_hex(8)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with open(descriptor, "wb") as file:
@@ -143,12 +180,11 @@ def _replace(target: str, content: bytes, mode: int | None) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
-    _sync_folder(folder)
+    return temporary
 
 
 def _sync_folder(folder: str) -> None:

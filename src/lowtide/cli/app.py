@@ -6,6 +6,7 @@ used; 130 interrupted.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
@@ -82,13 +83,36 @@ def main() -> NoReturn:
     except MemoryError:
         typer.echo("lowtide: error: out of memory", err=True)
         sys.exit(2)
+    except OSError as error:
+        _give_up(error, f"error: {error.strerror or error}")
+    except Exception as error:
+        _give_up(error, f"internal error: {type(error).__name__}: {_one_line(str(error))} (please report it)")
 
 
-def _fail(error: LowtideError, status: int) -> NoReturn:
+def _one_line(text: str) -> str:
+    shown = " ".join(text.split())
+    return shown if len(shown) <= 200 else f"{shown[:200]}..."
+
+
+def _give_up(error: Exception, message: str) -> NoReturn:
+    """One line and exit 2 for what Lowtide did not foresee."""
+    _show_traceback(error)
+    # What could not be written stays in the buffer, and would be tried, and fail, once more at exit.
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    typer.echo(f"lowtide: {message}", err=True)
+    sys.exit(2)
+
+
+def _show_traceback(error: Exception) -> None:
     if _State.traceback:
         import traceback
 
         traceback.print_exception(error)
+
+
+def _fail(error: LowtideError, status: int) -> NoReturn:
+    _show_traceback(error)
     if isinstance(error, VerificationError):
         for violation in error.violations:
             typer.echo(f"  {violation}", err=True)

@@ -72,7 +72,7 @@ def compare(
 def _row(
     problem: Problem, program: Program | None, packer: str, policy: Hierarchy, timeout: float
 ) -> dict[str, Any]:
-    from lowtide.errors import UnsupportedError
+    from lowtide.errors import InfeasibleError, UnsupportedError
     from lowtide.pack.registry import Options
     from lowtide.planner import plan_problem
     from lowtide.verifier import verify
@@ -81,9 +81,9 @@ def _row(
         plan = plan_problem(
             problem, packer=packer, hierarchy=policy, options=Options(timeout=timeout or None)
         )
-    except UnsupportedError as error:
+        verify(plan, program)
+    except (UnsupportedError, InfeasibleError) as error:
         return {"packer": packer, "hierarchy": policy, "error": str(error)}
-    verify(plan, program)
     return {
         "packer": packer,
         "hierarchy": policy,
@@ -99,20 +99,28 @@ def _show(file: str, rows: list[dict[str, Any]]) -> None:
 
     from lowtide.cli.screen import both, console, ratio, table
 
+    out = console()
+    planned = [row for row in rows if "error" not in row]
+    if not planned:
+        out.print(f"[bold]{escape(file)}[/]: no packer found a plan")
+    # All plans are of one problem: the best bound that any packer proved holds for the others.
+    bound = max((row["lower_bound_bytes"] for row in planned if row["packer"] != "shared-objects"), default=0)
+    least = min((row["arena_bytes"] for row in planned), default=0)
     made = table("packer", "hierarchy", "arena bytes", "ratio to bound", "seconds", "")
-    least = min((row["arena_bytes"] for row in rows if "error" not in row), default=0)
     for row in rows:
         if "error" in row:
             made.add_row(row["packer"], row["hierarchy"], "-", "-", "-", f"[dim]{escape(row['error'])}[/]")
             continue
-        verdict = (
-            "[green]optimal[/]" if row["optimal"] else ("smallest" if row["arena_bytes"] == least else "")
-        )
-        gap = ratio(row["arena_bytes"], row["lower_bound_bytes"])
+        arena = row["arena_bytes"]
+        verdict = "[green]optimal[/]" if arena == bound else "smallest" if arena == least else ""
         made.add_row(
-            row["packer"], row["hierarchy"], both(row["arena_bytes"]), gap, f"{row['seconds']:.3f}", verdict
+            row["packer"],
+            row["hierarchy"],
+            both(arena),
+            ratio(arena, bound),
+            f"{row['seconds']:.3f}",
+            verdict,
         )
-    out = console()
-    bound = next((row["lower_bound_bytes"] for row in rows if "error" not in row), 0)
-    out.print(f"[bold]{escape(file)}[/]: lower bound {both(bound)}; every plan verified")
+    if planned:
+        out.print(f"[bold]{escape(file)}[/]: lower bound {both(bound)}; every plan verified")
     out.print(made)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lowtide.api import Request
 from lowtide.errors import InputError
 from lowtide.units import parse_size
+
+if TYPE_CHECKING:
+    from lowtide.api import Request
 
 File = Annotated[
     str,
@@ -37,7 +39,7 @@ Timeout = Annotated[
     float,
     typer.Option("--timeout", metavar="SECONDS", min=0.0, help="Time that search may take; 0: no limit."),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Of every random choice.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Of every random choice.")]
 Threads = Annotated[int, typer.Option("--threads", min=0, help="Workers; 0: one a processor.")]
 NoPlanInputs = Annotated[
     bool, typer.Option("--no-plan-inputs", help="Inputs stay in memory that the caller provides.")
@@ -74,6 +76,8 @@ def request(
     capacity: list[str] | None = None,
 ) -> Request:
     """What the options ask of a program."""
+    from lowtide.api import Request
+
     return Request(
         alignment=parse_size(alignment),
         plan_inputs=not no_plan_inputs,

@@ -53,12 +53,15 @@ def plan(
 
     from lowtide.api import load
     from lowtide.cli.screen import searching, show_plan
-    from lowtide.files import write_atomically
+    from lowtide.errors import InputError
+    from lowtide.files import write_all_atomically
     from lowtide.hierarchy import Hierarchy
     from lowtide.pack.registry import Options
     from lowtide.planner import plan_problem
     from lowtide.verifier import verify
 
+    if json == csv == "-":
+        raise InputError("--json - and --csv - cannot share stdout: write one of them to a file")
     request = o.request(
         alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins, capacity
     )
@@ -80,12 +83,9 @@ def plan(
         from lowtide.outputs.csv import plan_to_csv
 
         written.append((csv, plan_to_csv(found)))
-    to_stdout = False
+    write_all_atomically([(path, text) for path, text in written if path != "-"])
     for path, text in written:
         if path == "-":
             typer.echo(text, nl=not text.endswith("\n"))
-            to_stdout = True
-        else:
-            write_atomically(path, text)
-    if not quiet and not to_stdout:
+    if not quiet and "-" not in (json, csv):
         show_plan(found, file, report.reuse_pairs)
