@@ -17,6 +17,10 @@ namespace {
 
 constexpr std::int64_t kLeastBudget = 250;  // nodes of the shortest runs
 constexpr std::int64_t kHopeful = 45;       // so many runs go mostly for the goal
+constexpr int kTries = 2;                   // at each intermediate target
+constexpr double kFirstStep = 0.5;          // of the gap, from the arena down to an intermediate target
+constexpr double kLongestStep = 0.6;
+constexpr double kShortestStep = 0.04;
 
 // 1 1 2 1 1 2 4 ...: the restart sequence of Luby, Sinclair and Zuckerman (1993); i counts from 1.
 std::int64_t luby(std::int64_t i) {
@@ -30,11 +34,12 @@ std::int64_t luby(std::int64_t i) {
 
 // How the search of one part goes on.
 struct Course {
-  Bytes arena = kNone;     // of the best packing so far
-  std::int64_t turns = 0;  // runs so far
+  Bytes arena = kNone;            // of the best packing so far
+  std::int64_t turns = 0;         // runs so far
   std::int64_t modest_turns = 0;  // of these, not for the goal itself
-  double level = 0.5;      // of the next intermediate target, between bound and arena
-  Index radius = 1;        // of the window around the peak, in sections
+  double step = kFirstStep;       // from the arena down to the next intermediate target, as part of the gap
+  int tries = 0;                  // with that step so far
+  Index radius = 1;               // of the window around the peak, in sections
   std::int64_t window_turns = 0;
 };
 
@@ -185,27 +190,29 @@ class Search {
     return tasks;
   }
 
-  // At first, two runs of three try for the goal itself, as an order either finds it soon or hardly ever; later
-  // one of three. The others try for something between it and what is known, or now and then for a proof on
-  // a window.
+  // At first, two runs of three try for the goal itself, as an order either finds it soon or hardly ever;
+  // later one of two. The others try for something between it and what is known, or now and then for a proof
+  // on a window.
   Task plan_task(Index index) {
     const Part& part = parts_.list()[index];
     Course& course = courses_[index];
     const auto n = static_cast<std::int64_t>(part.units.size());
     const std::int64_t turn = course.turns++;
-    const bool modest = turn < kHopeful ? turn % 3 == 2 : turn % 3 != 0;
+    const bool modest = turn < kHopeful ? turn % 3 == 2 : turn % 2 == 0;
     Task task;
     task.part = index;
     task.modest = modest;
     task.turn = modest ? course.modest_turns++ : turn - course.modest_turns;
-    task.nodes = std::max(kLeastBudget, (modest ? 4 : 2) * n) * luby(task.turn / 4 + 1);
+    task.nodes = std::max(kLeastBudget, 2 * n) * luby(task.turn / 4 + 1);
+    task.calm = task.turn < 4;
     task.arena = goal();
     if (course.arena == kNone && !options_.fit) {
       task.arena = part.roof;
     } else if (modest && course.modest_turns % 6 == 0 && can_cut(part, course)) {
       cut_window(part, course, task);
     } else if (modest && !options_.fit) {
-      task.arena += static_cast<Bytes>(static_cast<double>(course.arena - 1 - goal()) * course.level);
+      task.arena += static_cast<Bytes>(static_cast<double>(course.arena - 1 - goal()) * (1 - course.step));
+      task.calm = course.tries == 0;
     }
     return task;
   }
@@ -265,8 +272,13 @@ class Search {
       }
     }
     if (intermediate) {
-      course.level = report.outcome == Outcome::kStopped ? 1 - 0.85 * (1 - course.level) : 0.8 * course.level;
-      if (course.level > 0.97) course.level = 0.5;
+      if (report.outcome != Outcome::kStopped) {
+        course.step = std::min(kLongestStep, 1.6 * course.step);
+        course.tries = 0;
+      } else if (++course.tries >= kTries) {
+        course.step = course.step < kShortestStep ? kFirstStep : 0.5 * course.step;
+        course.tries = 0;
+      }
     }
     note();
   }

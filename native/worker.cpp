@@ -95,13 +95,12 @@ Worker::Solver& Worker::solver(Index index, bool modest) {
   return solver;
 }
 
-// Descending by key, with what has caused conflicts ahead; from the second use of a key on, noisy.
-std::vector<Index> Worker::order(const Solver& solver, std::int64_t turn, const std::vector<double>& weights) {
-  std::vector<double> key = solver.keys[turn % solver.keys.size()];
-  const bool noisy = turn >= static_cast<std::int64_t>(solver.keys.size());
+// Descending by key, with what has caused conflicts ahead; and with some noise, unless calm.
+std::vector<Index> Worker::order(const Solver& solver, const Task& task, const std::vector<double>& weights) {
+  std::vector<double> key = solver.keys[task.turn % solver.keys.size()];
   for (std::size_t j = 0; j < key.size(); ++j) {
     if (!weights.empty()) key[j] *= weights[j];
-    if (noisy) key[j] *= std::exp(kNoise * noise());
+    if (!task.calm) key[j] *= std::exp(kNoise * noise());
   }
   std::vector<Index> order(key.size());
   std::iota(order.begin(), order.end(), 0);
@@ -117,7 +116,7 @@ Report Worker::run(const Task& task, const std::atomic<bool>& stop) {
   report.bases.resize(part.units.size());
   if (mine.canonical) {
     CanonicalSearch& search = *mine.canonical;
-    const auto ranking = order(mine, task.turn, weights_of(*part.instance, search.conflicts()));
+    const auto ranking = order(mine, task, weights_of(*part.instance, search.conflicts()));
     report.outcome =
         search.run(task.arena, ranking, task.nodes, stop, dead_ends_, static_cast<std::uint64_t>(task.part));
     report.nodes = search.nodes();
@@ -126,7 +125,7 @@ Report Worker::run(const Task& task, const std::atomic<bool>& stop) {
       report.bases[k] = search.offset(static_cast<Index>(k));
   } else {
     BandSearch& search = *mine.bands;
-    report.outcome = search.run(task.arena, order(mine, task.turn, {}), task.nodes, stop);
+    report.outcome = search.run(task.arena, order(mine, task, {}), task.nodes, stop);
     report.nodes = search.nodes();
     for (std::size_t k = 0; k < report.bases.size(); ++k)
       report.bases[k] = search.base(static_cast<Index>(k));
@@ -145,7 +144,7 @@ Report Worker::run_window(const Task& task, const std::atomic<bool>& stop) {
                              static_cast<std::uint64_t>(task.window_begin) << 20 ^
                              static_cast<std::uint64_t>(task.window_end);
   Report report;
-  report.outcome = search.run(task.arena, order(solver, task.turn, {}), task.nodes, stop, dead_ends_, salt);
+  report.outcome = search.run(task.arena, order(solver, task, {}), task.nodes, stop, dead_ends_, salt);
   report.nodes = search.nodes();
   return report;
 }

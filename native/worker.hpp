@@ -21,6 +21,7 @@ struct Task {
   std::int64_t nodes = 0;   // the budget
   std::int64_t turn = 0;    // counts the runs of its kind on this part; varies the order
   bool modest = false;      // not for the goal itself
+  bool calm = false;        // without noise
   Index window_begin = -1;  // sections of the part's instance to look at alone, if >= 0
   Index window_end = -1;
 };
@@ -47,7 +48,7 @@ class Worker {
 
   Solver& solver(Index part, bool modest);
   Report run_window(const Task& task, const std::atomic<bool>& stop);
-  std::vector<Index> order(const Solver& solver, std::int64_t turn, const std::vector<double>& weights);
+  std::vector<Index> order(const Solver& solver, const Task& task, const std::vector<double>& weights);
   double noise();
 
   const Parts& parts_;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "check.hpp"
+#include "live_peak.hpp"
 
 namespace {
 
@@ -54,16 +55,14 @@ void expect_optimal(const Problem& problem, Bytes arena, const std::string& what
   expect(check(problem, result.offset, 10).violations.empty(), what + ": wrong packing");
 }
 
-// Live bytes never pass 4, but no packing in 4 exists: a classic of four sizes over five instants.
+// Every instant but the last has 22 live bytes, yet nothing below 23 will do.
 Problem above_its_peak() {
   Problem problem;
-  add(problem, 1, {{0, 2}});
-  add(problem, 2, {{0, 1}});
-  add(problem, 1, {{0, 4}});
-  add(problem, 2, {{1, 3}});
-  add(problem, 1, {{2, 5}});
-  add(problem, 3, {{4, 6}});
-  add(problem, 1, {{3, 4}});
+  const std::vector<std::pair<Bytes, Interval>> buffers = {
+      {3, {0, 4}},  {3, {4, 5}}, {8, {5, 6}},  {3, {2, 6}},  {5, {5, 7}},
+      {7, {1, 3}},  {8, {0, 3}}, {3, {3, 7}},  {1, {2, 7}},  {2, {4, 6}},
+      {11, {0, 1}}, {4, {1, 2}}, {12, {3, 4}}, {10, {4, 5}}, {13, {6, 7}}};
+  for (const auto& [size, life] : buffers) add(problem, size, {life});
   return problem;
 }
 
@@ -122,7 +121,8 @@ void test_features() {
   pinned.capacity = 8;
   SearchOptions fit;
   fit.fit = true;
-  expect(search(pinned, fit).stopped == Stopped::kInfeasible, "no fit where the optimum is above the capacity");
+  expect(search(pinned, fit).stopped == Stopped::kInfeasible,
+         "no fit where the optimum is above the capacity");
   add(pinned, 1, {{0, 1}}, 1, 4);
   expect(search(pinned, {}).stopped == Stopped::kInfeasible, "two pins in conflict");
 
@@ -155,7 +155,8 @@ void test_rules_change_nothing() {
       continue;
     }
     const bool packed = reference.stopped == Stopped::kOptimal;
-    expect(packed || reference.stopped == Stopped::kInfeasible, "trial " + std::to_string(trial) + " decided");
+    expect(packed || reference.stopped == Stopped::kInfeasible,
+           "trial " + std::to_string(trial) + " decided");
     for (const RuleInfo& info : all_rules()) {
       SearchOptions options;
       options.rules.remove(info.name);
@@ -177,9 +178,13 @@ void test_rules_change_nothing() {
 
 void test_bound_above_peak() {
   const Problem problem = above_its_peak();
-  const SearchResult result = search(problem, {});
-  expect(result.stopped == Stopped::kOptimal, "the optimum above the peak is proved");
-  expect(check(problem, result.offset, 1).violations.empty(), "and its packing right");
+  expect_equal(live_peak(problem), 22, "the live peak");
+  expect_optimal(problem, 23, "an optimum above the live peak");
+  for (const RuleInfo& info : all_rules()) {
+    SearchOptions options;
+    options.rules.remove(info.name);
+    expect_optimal(problem, 23, "the same without " + std::string(info.name), options);
+  }
 }
 
 void test_deterministic() {
@@ -200,11 +205,13 @@ void test_limits() {
   SearchOptions options;
   options.interrupted = [] { return true; };
   const SearchResult stopped = search(problem, options);
-  expect(stopped.stopped == Stopped::kInterrupted || stopped.stopped == Stopped::kOptimal, "interrupted at once");
+  expect(stopped.stopped == Stopped::kInterrupted || stopped.stopped == Stopped::kOptimal,
+         "interrupted at once");
   options = {};
   options.incumbent.assign(problem.size.size(), 0);
   options.node_limit = 1000;
-  expect(check(problem, search(problem, options).offset, 1).violations.empty(), "a wrong incumbent does no harm");
+  expect(check(problem, search(problem, options).offset, 1).violations.empty(),
+         "a wrong incumbent does no harm");
   options.fit = true;
   expect_throws<std::invalid_argument>([&] { search(problem, options); }, "a fit needs a capacity");
   expect_throws<std::invalid_argument>([] { SearchOptions().rules.remove("no such rule"); }, "unknown rule");
