@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Union
 
-from lowtide.constants import DEFAULT_TIMEOUT
+from lowtide.constants import DEFAULT_ARENA, DEFAULT_TIMEOUT
 from lowtide.errors import InputError
-from lowtide.pack.registry import Options
+from lowtide.options import Options
+from lowtide.pack import registry
 from lowtide.planner import plan_problem
 from lowtide.problem import Arena, Plan, Problem
 from lowtide.program import Program
 from lowtide.timeline import build_problem
+from lowtide.units import parse_size
 from lowtide.verifier import Report
 from lowtide.verifier import verify as verify_plan
 
@@ -25,28 +27,21 @@ if TYPE_CHECKING:
     from lowtide.problem import Progress
 
 
+Capacity = Union[int, str]
+
+
 @dataclass(frozen=True)
-class Request:
-    """What of a program is planned; problems (CSV, JSON) say all of this themselves.
+class Request(Options):
+    """What is planned, of a program or of a file: the options of programs, and two for problems.
 
     Args:
-        alignment: bytes; offsets are multiples of it, and sizes are rounded up to one.
-        plan_inputs, plan_outputs, plan_state: whether these get a place in the arena, or stay where the
-            caller has them. What is input and output at once is planned only if both are.
-        reset_state: state starts afresh at every invocation, so that its bytes may be reused.
-        scratch: bytes that a delegate needs while it runs, by node name.
         pins: read the ``offset`` column of a CSV as fixed offsets.
-        capacity: bytes that a plan may take: of the only arena, or by memory id.
+        capacity: bytes that a plan may take, as a number or such as ``"256KiB"``: of the only arena, or by
+            memory id.
     """
 
-    alignment: int = 16
-    plan_inputs: bool = True
-    plan_outputs: bool = True
-    plan_state: bool = True
-    reset_state: bool = False
-    scratch: Mapping[str, int] = field(default_factory=dict)
     pins: bool = False
-    capacity: int | Mapping[int, int] | None = None
+    capacity: Capacity | Mapping[int, Capacity] | None = None
 
 
 @dataclass(frozen=True)
@@ -88,8 +83,8 @@ def plan(
         UnsupportedError: the program holds something that cannot be planned; the message names it.
         InfeasibleError: no plan fits the capacity, or none was found.
     """
-    loaded = load(source, _request(request))
-    options = Options(timeout=timeout, seed=seed, threads=threads, progress=progress)
+    loaded = load(source, make_request(request))
+    options = registry.Options(timeout=timeout, seed=seed, threads=threads, progress=progress)
     return plan_problem(loaded.problem, packer=packer, hierarchy=hierarchy, options=options)
 
 
@@ -106,7 +101,7 @@ def verify(plan: Plan, source: Any = None, **request: Any) -> Report:
     """
     if source is None:
         return verify_plan(plan)
-    loaded = load(source, _request(request))
+    loaded = load(source, make_request(request))
     return verify_plan(plan, loaded.program if loaded.program is not None else loaded.problem)
 
 
@@ -141,15 +136,7 @@ def _loaded(source: Any, request: Request) -> Loaded:
         if isinstance(source, torch_export.Imported):
             return Loaded(build_problem(source.program), source.program, source)
         if isinstance(source, (ExportedProgram, fx.GraphModule)):
-            options = torch_export.Options(
-                alignment=request.alignment,
-                plan_inputs=request.plan_inputs,
-                plan_outputs=request.plan_outputs,
-                plan_state=request.plan_state,
-                reset_state=request.reset_state,
-                scratch=dict(request.scratch),
-            )
-            imported = torch_export.import_program(source, options)
+            imported = torch_export.import_program(source, request)
             return Loaded(build_problem(imported.program), imported.program, imported)
     raise InputError(
         f"a {type(source).__name__} cannot be planned: pass an ExportedProgram, an fx.GraphModule, "
@@ -157,7 +144,12 @@ def _loaded(source: Any, request: Request) -> Loaded:
     )
 
 
-def _request(given: dict[str, Any]) -> Request:
+def make_request(given: Mapping[str, Any]) -> Request:
+    """The Request with these fields.
+
+    Raises:
+        TypeError: one is not known.
+    """
     unknown = sorted(given.keys() - Request.__dataclass_fields__.keys())
     if unknown:
         known = ", ".join(Request.__dataclass_fields__)
@@ -165,17 +157,18 @@ def _request(given: dict[str, Any]) -> Request:
     return Request(**given)
 
 
-def _with_capacity(problem: Problem, capacity: int | Mapping[int, int] | None) -> Problem:
+def _with_capacity(problem: Problem, capacity: Capacity | Mapping[int, Capacity] | None) -> Problem:
     if capacity is None:
         return problem
-    if isinstance(capacity, int):
+    if isinstance(capacity, (int, str)):
         if len(problem.arenas) > 1:
             ids = [arena.id for arena in problem.arenas]
             raise InputError(
                 f"there are several arenas, {ids}: say which has the capacity, such as {ids[0]}=64KiB"
             )
-        capacity = {problem.arenas[0].id if problem.arenas else 1: capacity}
+        capacity = {problem.arenas[0].id if problem.arenas else DEFAULT_ARENA: capacity}
     known = {arena.id: arena for arena in problem.arenas}
     for id, amount in capacity.items():
-        known[id] = replace(known.get(id, Arena(id)), capacity=amount)
+        size = parse_size(amount) if isinstance(amount, str) else amount
+        known[id] = replace(known.get(id, Arena(id)), capacity=size)
     return replace(problem, arenas=tuple(known.values()))

@@ -7,47 +7,29 @@ planned run, so that the two can be compared bit for bit.
 from __future__ import annotations
 
 import contextlib
-import operator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import fx
-from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves
 
 from lowtide.errors import ReplayError
-from lowtide.frontends.torch_export.calls import CallSignature, signature
+from lowtide.frontends.torch_export.calls import is_higher_order
+from lowtide.replay.scope import Frame, Scope
+from lowtide.replay.undefined import DefineEmpty
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from torch import fx
+
     from lowtide.flow import Copy, FlowGraph, Point
     from lowtide.frontends.torch_export import Imported
-    from lowtide.program import Call, Step
+    from lowtide.program import Call
     from lowtide.replay.memory import Memory
 
 
-@dataclass
-class _Frame:
-    """One call under way: what its regions' parameters stand for, and its results so far."""
-
-    sign: CallSignature
-    operands: list[Any]
-    slices: list[Any]
-    carries: list[Any]
-    results: list[Any]
-    index: int = 0
-    modes: list[Any] = field(default_factory=list)
-
-    @property
-    def trips(self) -> int:
-        """How often a scan runs."""
-        return int(self.slices[0].shape[0])
-
-
 class Interpreter:
-    """A program under way. Call ``start``, then ``step`` until it returns False.
+    """A program under way: ``start``; then at each point ``prepare``, ``perform`` and ``advance``.
 
     Args:
         imported: the program and its graph.
@@ -58,10 +40,8 @@ class Interpreter:
     def __init__(self, imported: Imported, flow: FlowGraph, memory: Memory) -> None:
         self.imported, self.flow, self.memory = imported, flow, memory
         self.program = imported.program
+        self.scope = Scope(imported, flow)
         self.tick = 0
-        self.objects: dict[tuple[int, fx.Node], Any] = {}
-        self.frames: dict[tuple[int, int], _Frame] = {}
-        self.state: dict[int, torch.Tensor] = {}
 
     # One invocation.
 
@@ -72,8 +52,7 @@ class Interpreter:
             ReplayError: the number of inputs is wrong.
         """
         self.tick = 0
-        self.objects.clear()
-        self.frames.clear()
+        self.scope.clear()
         given = list(arguments)
         wanted = sum(entry.kind == "user" for entry in self.imported.inputs)
         if len(given) != wanted:
@@ -83,25 +62,32 @@ class Interpreter:
         for entry in self.imported.inputs:
             found = given.pop(0) if entry.kind == "user" else entry.tensor
             if entry.value is not None:
-                bound = self.state.get(entry.value)
+                bound = self.scope.state.get(entry.value)
                 found = self.own(entry.value, found) if bound is None else bound
-                self.state.setdefault(entry.value, found)
-            self.objects[0, entry.node] = found
+                self.scope.state.setdefault(entry.value, found)
+            self.scope.objects[0, entry.node] = found
 
     def bind_tensor(self, value: int, tensor: torch.Tensor) -> None:
-        """Give a constant or state value its tensor; persistent state only once."""
-        position = self.program.values[value].storage
-        if position is None or self.program.storages[position].kind == "constant":
-            self.state[value] = tensor
-        elif value not in self.state or not self.program.storages[position].persistent:
-            self.state[value] = self.own(value, tensor)
+        """Give a constant or state value its tensor; persistent state only once.
+
+        Only a constant is the program's own tensor. State is a copy, and a second name for a tensor is bound
+        to what the first one is: it comes later, and is the very same elements.
+        """
+        state, found = self.scope.state, self.program.values[value]
+        if found.storage is None:
+            (owner,) = found.aliases
+            state[value] = state[owner]
+        elif self.program.storages[found.storage].kind == "constant":
+            state[value] = tensor
+        elif value not in state or not self.program.storages[found.storage].persistent:
+            state[value] = self.own(value, tensor)
 
     def finish(self) -> list[Any]:
         """What the invocation returns, flat; forgets its inputs."""
-        results = [self.detached(self.lookup(0, output)) for output in self.imported.outputs]
+        results = [self.detached(self.scope.lookup(0, output)) for output in self.imported.outputs]
         for entry in self.imported.inputs:
             if entry.kind == "user" and entry.value is not None:
-                self.state.pop(entry.value, None)
+                self.scope.state.pop(entry.value, None)
         return results
 
     def kept(self) -> dict[str, torch.Tensor]:
@@ -109,16 +95,10 @@ class Interpreter:
         survivors = set(self.flow.points[-1].reads)
         return {
             self.program.values[value].name: tensor.detach().clone()
-            for value, tensor in self.state.items()
+            for value, tensor in self.scope.state.items()
             if (s := self.program.values[value].storage) in survivors
             and self.program.storages[s].kind in ("state", "input")
         }
-
-    def step(self) -> bool:
-        """Execute the point at ``tick`` and go on to the next; False after the last."""
-        self.prepare()
-        self.perform()
-        return self.advance()
 
     def prepare(self) -> None:
         """Spoil what a step writes from end to end, as a kernel may that writes before it reads."""
@@ -136,7 +116,7 @@ class Interpreter:
         elif point.kind == "copy":
             self.run_copies(point)
         elif point.kind == "select":
-            self.enter(point.activation, point.step)
+            self.scope.enter(point.activation, point.step)
 
     def advance(self) -> bool:
         """Go on to the next point; False after the last."""
@@ -153,22 +133,22 @@ class Interpreter:
         point = self.flow.points[self.tick]
         activation = point.activation
         if point.kind == "entry":
-            yield from self.state.values()
+            yield from self.scope.state.values()
         elif point.kind == "step":
-            yield from self.operands(activation, point.step, self.step_at(activation, point.step).reads)
+            yield from self.operands(activation, point.step, self.scope.step_at(activation, point.step).reads)
         elif point.kind == "copy":
             yield from self.sources(point)
         elif point.kind in ("select", "test"):
             yield self.verdict(point)
         elif point.kind == "exit":
             for output in self.imported.outputs:
-                yield self.lookup(0, output)
+                yield self.scope.lookup(0, output)
 
     def written(self) -> Iterator[Any]:
         """Every tensor that the step at ``tick`` has written, where it could have written over itself."""
         point = self.flow.points[self.tick]
         if point.kind == "step" and len(point.writes) + len(point.partial) > 1:
-            step = self.step_at(point.activation, point.step)
+            step = self.scope.step_at(point.activation, point.step)
             yield from self.operands(point.activation, point.step, (*step.writes, *step.partial))
 
     def operands(self, activation: int, step: int, wanted: Sequence[int]) -> Iterator[Any]:
@@ -177,12 +157,12 @@ class Interpreter:
         A view of dead bytes, or their shape alone, is not among what it reads: it looks at no byte.
         """
         region = self.imported.regions[self.flow.activations[activation].region]
-        node = self.node_of(activation, step)
-        done = (node,) if (activation, node) in self.objects else ()
+        node = self.scope.node_of(activation, step)
+        done = (node,) if (activation, node) in self.scope.objects else ()
         for operand in (*node.all_input_nodes, *done):
             position = region.values.get(operand)
             leaves = tree_leaves(position)
-            found = tree_leaves(self.lookup(activation, operand)) if leaves else []
+            found = tree_leaves(self.scope.lookup(activation, operand)) if leaves else []
             if isinstance(position, int) and position in wanted:
                 yield from found
             elif len(leaves) == len(found):
@@ -194,36 +174,40 @@ class Interpreter:
         if len(point.successors) == 1:
             return point.successors[0]
         if point.kind == "next":
-            frame = self.frame(point.activation, point.step)
+            frame = self.scope.frame(point.activation, point.step)
             return point.successors[0 if frame.index < frame.trips else 1]
         return point.successors[0 if bool(self.verdict(point)) else 1]
 
     def verdict(self, point: Point) -> Any:
         """The value that a branch or a loop decides by."""
         if point.kind == "select":
-            return self.lookup(point.activation, self.sign_of(point.activation, point.step).selector)
+            return self.scope.lookup(
+                point.activation, self.scope.sign_of(point.activation, point.step).selector
+            )
         region = self.flow.activations[point.activation].region
-        return self.lookup(point.activation, self.imported.regions[region].outputs[0])
+        return self.scope.lookup(point.activation, self.imported.regions[region].outputs[0])
 
     def run_step(self, point: Point) -> None:
-        node = self.node_of(point.activation, point.step)
-        args, kwargs = self.arguments(point.activation, node)
+        node = self.scope.node_of(point.activation, point.step)
+        args, kwargs = self.scope.arguments(point.activation, node)
         with contextlib.ExitStack() as stack:
-            for mode in self.modes(point.activation):
-                stack.enter_context(mode())
-            found = self.call(node, args, kwargs)
+            for mode in self.scope.modes(point.activation):
+                stack.enter_context(mode)
+            if not is_higher_order(node):  # those do not run under a mode that they do not know
+                stack.enter_context(DefineEmpty())
+            found = self.call(point.activation, node, args, kwargs)
         region = self.flow.activations[point.activation].region
         position = self.imported.regions[region].values.get(node)
-        self.objects[point.activation, node] = self.settle(position, found, tree_leaves((args, kwargs)))
+        self.scope.objects[point.activation, node] = self.settle(position, found, tree_leaves((args, kwargs)))
 
-    def call(self, node: fx.Node, args: Any, kwargs: Any) -> Any:
+    def call(self, activation: int, node: fx.Node, args: Any, kwargs: Any) -> Any:
         if node.op == "call_function":
             assert callable(node.target)
             return node.target(*args, **kwargs)
         if node.op == "call_method":
             return getattr(args[0], str(node.target))(*args[1:], **kwargs)
         if node.op == "call_module":
-            return self.imported.graph_module.get_submodule(str(node.target))(*args, **kwargs)
+            return self.scope.module_of(activation).get_submodule(str(node.target))(*args, **kwargs)
         raise ReplayError(f"node {node.name!r} cannot be replayed: it is a {node.op}")
 
     def settle(self, position: Any, found: Any, inputs: list[Any]) -> Any:
@@ -257,9 +241,9 @@ class Interpreter:
         if call is None:
             for copy, source in zip(point.copies, sources, strict=True):
                 assert copy.target is not None
-                self.state[copy.target.value].copy_(source)
+                self.scope.state[copy.target.value].copy_(source)
             return
-        frame = self.frame(parent, step)
+        frame = self.scope.frame(parent, step)
         targets = [self.filled(copy, source) for copy, source in zip(point.copies, sources, strict=True)]
         carried = len(frame.carries)
         if point.activation == parent:  # the call begins
@@ -275,14 +259,14 @@ class Interpreter:
             for k, copy in enumerate(point.copies[carried:]):
                 self.store(frame, k, copy, sources[carried + k], frame.index)
             frame.index += 1
-        self.publish(parent, step, frame)
+        self.scope.publish(parent, step, frame)
 
     def filled(self, copy: Copy, source: Any) -> Any:
         if copy.target is None or copy.target_storage is None or copy.part is not None:
             return source
         return self.own(copy.target.value, source)
 
-    def store(self, frame: _Frame, k: int, copy: Copy, part: Any, index: int) -> None:
+    def store(self, frame: Frame, k: int, copy: Copy, part: Any, index: int) -> None:
         """Write one slice of a stacked result."""
         if copy.target_storage is None:
             raise ReplayError("a loop stacks a result that is no tensor")
@@ -291,133 +275,28 @@ class Interpreter:
             frame.results[k] = self.memory.place(copy.target_storage, like)
         frame.results[k][index].copy_(part)
 
-    def publish(self, parent: int, step: int, frame: _Frame) -> None:
-        """Make a call's results what its node stands for."""
-        node = self.node_of(parent, step)
-        region = self.flow.activations[parent].region
-        results = [*frame.carries, *frame.results]
-        bare = not isinstance(self.imported.regions[region].values.get(node), tuple)
-        self.objects[parent, node] = results[0] if bare and len(results) == 1 else tuple(results)
-        if frame.sign.kind == "call":  # it has no point at its start: the next call begins a new frame
-            del self.frames[parent, step]
-
     def sources(self, point: Point) -> list[Any]:
         """What a point's copies copy, in their order."""
         parent, step, call = self.call_at(point)
         if call is None:
-            return [self.by_value(copy.source.value) for copy in point.copies if copy.source is not None]
+            sources = [copy.source for copy in point.copies if copy.source is not None]
+            return [self.scope.by_value(source.value) for source in sources]
         if point.activation == parent:
-            frame = self.enter(parent, step)
-            inits = [self.lookup(parent, init) for init in frame.sign.inits]
+            frame = self.scope.enter(parent, step)
+            inits = [self.scope.lookup(parent, init) for init in frame.sign.inits]
             return frame.slices if call.kind == "associative_scan" else inits
-        region = self.flow.activations[point.activation].region
-        return [self.lookup(point.activation, output) for output in self.imported.regions[region].outputs]
+        outputs = self.scope.outputs_of(point.activation)
+        return [self.scope.lookup(point.activation, output) for output in outputs]
 
     def call_at(self, point: Point) -> tuple[int, int, Call | None]:
         """The call that a copy point belongs to: caller's activation, its step, and the call itself."""
         if point.step >= 0:
-            return point.activation, point.step, self.step_at(point.activation, point.step).call
+            return point.activation, point.step, self.scope.step_at(point.activation, point.step).call
         activation = self.flow.activations[point.activation]
         if activation.parent is None:
             return point.activation, -1, None
-        step = self.step_at(activation.parent, activation.call_step)
+        step = self.scope.step_at(activation.parent, activation.call_step)
         return activation.parent, activation.call_step, step.call
-
-    # Calls under way.
-
-    def enter(self, parent: int, step: int) -> _Frame:
-        """Begin a call: bind its arguments by reference."""
-        sign = self.sign_of(parent, step)
-        call = self.step_at(parent, step).call
-        assert call is not None
-        frame = _Frame(
-            sign,
-            operands=[self.lookup(parent, operand) for operand in sign.operands],
-            slices=[self.lookup(parent, source) for source in sign.slices],
-            carries=[None] * len(call.carries),
-            results=[None] * len(call.results),
-        )
-        self.frames[parent, step] = frame
-        return frame
-
-    def frame(self, parent: int, step: int) -> _Frame:
-        """The call under way at a step."""
-        found = self.frames.get((parent, step))
-        return self.enter(parent, step) if found is None else found
-
-    def parameter(self, activation: int, node: fx.Node) -> Any:
-        """What a placeholder of a called region stands for now."""
-        info = self.flow.activations[activation]
-        assert info.parent is not None
-        frame = self.frame(info.parent, info.call_step)
-        k = self.imported.regions[info.region].params.index(node)
-        if frame.sign.kind == "associative_scan":
-            if k < len(frame.results):
-                return frame.results[k][frame.index - 1]
-            k -= len(frame.results)
-        if k < len(frame.carries):
-            return frame.carries[k]
-        k -= len(frame.carries)
-        if k < len(frame.slices):
-            return frame.slices[k][frame.index]
-        return frame.operands[k - len(frame.slices)]
-
-    def modes(self, activation: int) -> Iterator[Any]:
-        """Context managers of the calls around an activation, outermost first."""
-        info = self.flow.activations[activation]
-        if info.parent is None:
-            return
-        yield from self.modes(info.parent)
-        mode = self.sign_of(info.parent, info.call_step).mode
-        if mode is not None and mode[0] == "autocast":
-            device, dtype, enabled, cache = mode[1]
-            yield lambda: torch.autocast(device, dtype=dtype, enabled=enabled, cache_enabled=cache)
-
-    # Names to things.
-
-    def step_at(self, activation: int, step: int) -> Step:
-        return self.program.regions[self.flow.activations[activation].region].steps[step]
-
-    def node_of(self, activation: int, step: int) -> fx.Node:
-        return self.imported.regions[self.flow.activations[activation].region].nodes[step]
-
-    def sign_of(self, activation: int, step: int) -> CallSignature:
-        found = signature(self.node_of(activation, step))
-        assert found is not None
-        return found
-
-    def arguments(self, activation: int, node: fx.Node) -> tuple[Any, Any]:
-        args = map_arg(node.args, lambda n: self.lookup(activation, n))
-        kwargs = map_arg(node.kwargs, lambda n: self.lookup(activation, n))
-        return args, kwargs
-
-    def lookup(self, activation: int, argument: Any) -> Any:
-        """What an argument of a graph stands for: a node's result, or the constant itself."""
-        if not isinstance(argument, fx.Node):
-            return argument
-        key = (activation, argument)
-        if key in self.objects:
-            return self.objects[key]
-        region = self.flow.activations[activation].region
-        if argument.op == "placeholder":
-            return self.parameter(activation, argument)
-        if argument.op == "get_attr":
-            value = self.imported.regions[region].values.get(argument)
-            if isinstance(value, int):
-                return self.state[value]
-            module = self.imported.regions[region].module
-            return operator.attrgetter(str(argument.target))(module)
-        if argument.target is operator.getitem:
-            whole, which = argument.args
-            return self.lookup(activation, whole)[which]
-        raise ReplayError(f"node {argument.name!r} is used before it is computed")
-
-    def by_value(self, value: int) -> Any:
-        """What a value of the root stands for."""
-        for node, position in self.imported.regions[0].values.items():
-            if position == value:
-                return self.state[value] if value in self.state else self.lookup(0, node)
-        raise ReplayError(f"no node of the root makes {self.program.values[value].name}")
 
     @staticmethod
     def detached(found: Any) -> Any:

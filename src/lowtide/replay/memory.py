@@ -73,7 +73,9 @@ class ArenaMemory:
         wanted = self.program.storages[storage]
         if storage not in self.buffer_of:
             if wanted.planned:
-                raise ReplayError(f"{wanted.name} has no place in the plan")
+                optional = wanted.kind in ("input", "output", "state")
+                hint = f" (kind {wanted.kind}: was it planned without?)" if optional else ""
+                raise ReplayError(f"{wanted.name} has no place in the plan{hint}")
             return SeparateMemory().place(storage, like)
         position = self.buffer_of[storage]
         buffer, offset = self.plan.problem.buffers[position], self.plan.offsets[position]

@@ -1,4 +1,4 @@
-"""What the front end was asked, and how its Program maps back to the graph: Options and Imported.
+"""How a Program maps back to the graph that it was made of: Imported.
 
 A Program knows positions only. To run one, an interpreter needs the node behind each step, the
 values behind each node and the real tensors behind constants and state: that is kept here.
@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Union
 
-from lowtide.errors import InputError
-
 if TYPE_CHECKING:
     import torch
     from torch import fx
     from torch.export import ExportedProgram
 
+    from lowtide.frontends.torch_export.calls import CallSignature
+    from lowtide.options import Options
     from lowtide.program import Program
 
 Position = Union[int, None, "tuple[Position, ...]", "dict[str, Position]"]
@@ -24,37 +24,6 @@ Position = Union[int, None, "tuple[Position, ...]", "dict[str, Position]"]
 positions, shaped as the result, for an operator with several results."""
 
 InputKind = Literal["user", "parameter", "buffer", "constant", "token", "object"]
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What is planned, and how.
-
-    Args:
-        alignment: bytes; sizes are rounded up to a multiple of it.
-        plan_inputs: whether user inputs get a place in the arena, or stay where the caller has them.
-        plan_outputs: the same for outputs. What is both is planned only if both are.
-        plan_state: the same for mutable buffers.
-        reset_state: whether state starts afresh at every invocation, so that its bytes may be reused.
-        scratch: bytes that a node's kernel or delegate needs while it runs, by node name.
-
-    Raises:
-        InputError: an amount of bytes is not a whole number, or the alignment is not above 0.
-    """
-
-    alignment: int = 16
-    plan_inputs: bool = True
-    plan_outputs: bool = True
-    plan_state: bool = True
-    reset_state: bool = False
-    scratch: Mapping[str, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if type(self.alignment) is not int or self.alignment < 1:
-            raise InputError(f"alignment {self.alignment!r} is not a whole number of bytes above 0")
-        for name, size in self.scratch.items():
-            if type(size) is not int or size < 0:
-                raise InputError(f"scratch of node {name!r}: {size!r} is not a whole number of bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +36,7 @@ class RegionBinding:
         params: its placeholders in graph order.
         values: position of every node's result, placeholders, ``getitem`` and ``get_attr`` included.
         outputs: what it returns, flat: nodes, or constants such as ``None`` and ``3``.
+        calls: what each node that runs graphs passes to them.
     """
 
     module: fx.GraphModule | None
@@ -74,6 +44,7 @@ class RegionBinding:
     params: tuple[fx.Node, ...]
     values: Mapping[fx.Node, Position]
     outputs: tuple[Any, ...]
+    calls: Mapping[fx.Node, CallSignature] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 
 from lowtide.errors import InputError, UnsupportedError
 from lowtide.frontends.torch_export.bindings import Position, RegionBinding
+from lowtide.frontends.torch_export.calls import CallSignature
 from lowtide.frontends.torch_export.effects import schema_holder
 from lowtide.program import Region, Step
 
@@ -33,6 +34,7 @@ class RegionDraft:
     outputs: list[Any] = field(default_factory=list)
     at: dict[fx.Node, Position] = field(default_factory=dict)
     fakes: dict[fx.Node, Any] = field(default_factory=dict)
+    calls: dict[fx.Node, CallSignature] = field(default_factory=dict)
 
     def freeze(self) -> tuple[Region, RegionBinding]:
         """The region and its binding."""
@@ -45,7 +47,12 @@ class RegionDraft:
             parent=self.parent,
         )
         binding = RegionBinding(
-            self.module, tuple(self.nodes), tuple(self.placeholders), self.at, tuple(self.outputs)
+            self.module,
+            tuple(self.nodes),
+            tuple(self.placeholders),
+            self.at,
+            tuple(self.outputs),
+            self.calls,
         )
         return region, binding
 
@@ -93,6 +100,30 @@ def called_graph(draft: RegionDraft, argument: Any) -> tuple[fx.GraphModule, str
     assert draft.module is not None
     names = [name for name, child in draft.module.named_modules() if child is module]
     return module, f"{draft.name}/{names[0] if names else module._get_name()}"
+
+
+def module_operands(node: fx.Node, module: fx.GraphModule) -> tuple[Any, ...]:
+    """What a ``call_module`` of a graph module passes for each placeholder, bound as Python binds arguments.
+
+    Raises:
+        UnsupportedError: it passes more, or less, than the graph takes.
+    """
+    given, named = list(node.args), dict(node.kwargs)
+    found: list[Any] = []
+    for placeholder in module.graph.find_nodes(op="placeholder"):
+        name = str(placeholder.target)
+        if given:
+            found.append(given.pop(0))
+        elif name in named:
+            found.append(named.pop(name))
+        elif placeholder.args:
+            found.append(placeholder.args[0])
+        else:
+            raise UnsupportedError(f"node {node.name!r}: {node.target!r} is not given its argument {name!r}")
+    if given or named:
+        extra = ", ".join([*map(repr, given), *named])
+        raise UnsupportedError(f"node {node.name!r}: {node.target!r} does not take the arguments {extra}")
+    return tuple(found)
 
 
 def structured(

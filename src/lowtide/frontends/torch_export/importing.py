@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind as TorchInputKind
 from torch.export.graph_signature import OutputKind as TorchOutputKind
 
 from lowtide.constants import ROOT
 from lowtide.errors import InputError, UnsupportedError
-from lowtide.frontends.torch_export.bindings import Imported, Input, InputKind, Options
+from lowtide.frontends.torch_export.bindings import Imported, Input, InputKind
 from lowtide.frontends.torch_export.draft import RegionDraft, position_of
 from lowtide.frontends.torch_export.effects import is_traced
 from lowtide.frontends.torch_export.loading import load
-from lowtide.frontends.torch_export.memory import Memory
+from lowtide.frontends.torch_export.memory import Memory, require_memory
 from lowtide.frontends.torch_export.sizes import Bounds
 from lowtide.frontends.torch_export.walk import Walker
+from lowtide.options import Options
 from lowtide.program import Program, StorageKind
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ class _Importer:
         bounds = Bounds({str(symbol): values for symbol, values in constraints.items()})
         self.memory = Memory(options.alignment, bounds)
         graphs = [m for m in module.modules() if isinstance(m, fx.GraphModule)]
-        self.walker = Walker(self.memory, options, self.place_input, is_traced(graphs))
+        self.walker = Walker(self.memory, options, self.place_input, self.constant, is_traced(graphs))
         self.inputs: list[Input] = []
         self.shared: dict[int, int] = {}
         self.overlapping: set[int] = set()
@@ -85,6 +87,7 @@ class _Importer:
 
     def run(self, name: str) -> Imported:
         self.walker.walk(self.module, ROOT, "root", None)
+        self.walker.check_scratch()
         root = self.walker.regions[0]
         returned, writebacks = self.split_outputs(root)
         root.outputs = returned
@@ -131,7 +134,8 @@ class _Importer:
             position = self.memory.own(path, 0, fake, "constant")
             self.walker.tensors[position] = torch.empty(0) if real is None else real
             return position
-        address = real.untyped_storage().data_ptr()
+        require_memory(path, real)
+        address = _address(real)
         first = self.shared.get(address) if address else None
         if first is None:
             position = self.memory.own(path, 0, fake, "constant")
@@ -207,10 +211,17 @@ class _Importer:
             if kind in ("temporary", "result", "carry") and position in returned:
                 kind = "output"
             planned = kind != "constant" and storage.size is not None and planned_by_kind.get(kind, True)
-            if position in returned:
+            if position in returned and kind != "state":  # state has to stay, wherever the caller has outputs
                 planned = planned and options.plan_outputs
             persistent = kind == "state" and not options.reset_state
             self.memory.change(position, kind=kind, planned=planned, persistent=persistent)
+
+
+def _address(tensor: torch.Tensor) -> int:
+    """Where a tensor's memory is; of a fake or meta tensor, which has none, the identity of its storage."""
+    storage = tensor.untyped_storage()
+    unreal = isinstance(tensor, FakeTensor) or tensor.device.type == "meta"
+    return int(storage._cdata if unreal else storage.data_ptr())
 
 
 def _same_place(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -12,7 +12,6 @@ from torch.utils import _pytree as pytree
 
 from lowtide.errors import InputError, UnsupportedError
 from lowtide.frontends.torch_export import calls
-from lowtide.frontends.torch_export.bindings import Options
 from lowtide.frontends.torch_export.calls import CallSignature
 from lowtide.frontends.torch_export.draft import (
     RegionDraft,
@@ -24,6 +23,7 @@ from lowtide.frontends.torch_export.draft import (
     function_name,
     is_lowered,
     method_called,
+    module_operands,
     position_of,
     positions_of,
     structured,
@@ -31,6 +31,7 @@ from lowtide.frontends.torch_export.draft import (
 from lowtide.frontends.torch_export.effects import Effect, EffectFinder, Leaf, positions_in, schema_holder
 from lowtide.frontends.torch_export.memory import Memory, require_memory
 from lowtide.frontends.torch_export.source import source_of
+from lowtide.options import Options
 from lowtide.program import Call, Step
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Walker:
         memory: gets the storages and values.
         options: scratch sizes.
         place_input: makes the value of a root placeholder; given the region, the node and its fake result.
+        place_constant: makes the value of a tensor that a graph holds, given its name, fake and real tensor.
         traced: whether the fake results share memory as the real ones do.
     """
 
@@ -52,6 +54,7 @@ class Walker:
         memory: Memory,
         options: Options,
         place_input: Callable[[RegionDraft, fx.Node, Any], int | None],
+        place_constant: Callable[[str, torch.Tensor, torch.Tensor], int],
         traced: bool,
     ) -> None:
         self.memory = memory
@@ -60,9 +63,11 @@ class Walker:
         self.written: set[int] = set()
         self._options = options
         self._place_input = place_input
+        self._place_constant = place_constant
         self._finder = EffectFinder(traced)
         self._known: dict[int, int] = {}
         self._constants: dict[int, int] = {}
+        self._scratch_users: dict[str, list[str]] = {}
 
     def walk(self, module: fx.GraphModule, name: str, kind: str, parent: int | None) -> int:
         """Position of the region of a graph module; one that is called twice is one region."""
@@ -97,10 +102,9 @@ class Walker:
         draft.at[node] = None
         if isinstance(attribute, torch.Tensor):
             if id(attribute) not in self._constants:
-                name = f"{draft.name}/{node.name}"
-                self._constants[id(attribute)] = self.memory.own(name, 0, attribute, "constant")
+                placed = self._place_constant(f"{draft.name}/{node.name}", attribute, attribute)
+                self._constants[id(attribute)] = placed
             draft.at[node] = self._constants[id(attribute)]
-            self.tensors[self._constants[id(attribute)]] = attribute
 
     def _output(self, draft: RegionDraft, node: fx.Node) -> None:
         draft.outputs = pytree.tree_leaves(node.args[0])
@@ -113,7 +117,9 @@ class Walker:
         assert draft.module is not None
         module = draft.module.get_submodule(str(node.target))
         if isinstance(module, fx.GraphModule):
-            self._calls(draft, node, CallSignature("call", (module,), ("call",), tuple(node.args)))
+            self._calls(
+                draft, node, CallSignature("call", (module,), ("call",), module_operands(node, module))
+            )
         elif is_lowered(module):
             self._opaque(draft, node, type(module).__name__, delegate=str(node.target))
         else:
@@ -204,7 +210,12 @@ class Walker:
 
     def _scratch(self, draft: RegionDraft, node: fx.Node, delegate: str) -> tuple[int, ...]:
         """The storage that a node needs while it runs; a delegate has a region of its own for it."""
-        size = self._options.scratch.get(node.name, node.meta.get("lowtide_scratch_bytes"))
+        size = node.meta.get("lowtide_scratch_bytes")
+        path = f"{draft.name}/{node.name}"
+        asked = next((name for name in (path, node.name) if name in self._options.scratch), None)
+        if asked is not None:
+            size = self._options.scratch[asked]
+            self._scratch_users.setdefault(asked, []).append(path)
         owner = draft
         if delegate:
             assert draft.module is not None
@@ -219,9 +230,20 @@ class Walker:
             return ()
         if type(size) is not int or size < 0:
             raise InputError(f"node {node.name!r}: scratch of {size!r} bytes is not a whole number")
-        return (
-            self.memory.scratch(f"{draft.name}/{node.name}/scratch", owner.position, size, source_of(node)),
-        )
+        return (self.memory.scratch(f"{path}/scratch", owner.position, size, source_of(node)),)
+
+    def check_scratch(self) -> None:
+        """Refuse scratch for what runs no kernel, or for a name that several nodes have.
+
+        Raises:
+            InputError: naming the first such.
+        """
+        for name in self._options.scratch:
+            users = self._scratch_users.get(name, [])
+            if not users:
+                raise InputError(f"scratch of node {name!r}: no such node runs a kernel or a delegate")
+            if len(users) > 1:
+                raise InputError(f"scratch of node {name!r}: say which one: {', '.join(users)}")
 
     def _calls(self, draft: RegionDraft, node: fx.Node, called: CallSignature) -> None:
         """Append the step of a node that runs graphs, and walk them."""
@@ -253,6 +275,7 @@ class Walker:
             selector=position_of(draft, called.selector),
         )
         self._bind(node, call, len(called.slices))
+        draft.calls[node] = called
         draft.nodes.append(node)
         draft.steps.append(Step(node.name, name, effects=True, call=call, source=source))
 
