@@ -167,7 +167,7 @@ def test_two_conds_with_one_branch_are_refused():
     first, second = module.graph.find_nodes(op="call_function", target=torch.ops.higher_order.cond)
     second.args = (second.args[0], first.args[1], *second.args[2:])
     with pytest.raises(UnsupportedError, match="share one branch"):
-        add_copies(module, plan_outputs=True)
+        add_copies(module, None, plan_inputs=True, plan_outputs=True)
 
 
 def test_while_loop_is_refused_by_name():

@@ -21,7 +21,7 @@ from torch.utils import _pytree as pytree
 from lowtide.constants import ROOT
 from lowtide.errors import UnsupportedError
 from lowtide.executorch.calls import control_flow, graph_of, tree
-from lowtide.executorch.specs import outputs_of, spec_of, specs_of
+from lowtide.executorch.specs import mutable_buffers, outputs_of, spec_of, specs_of
 
 KEPT_META = ("val", "tensor_meta", "stack_trace", "nn_module_stack", "debug_handle", "from_node")
 
@@ -60,7 +60,7 @@ def fresh_spec(spec: Any) -> Any:
     return new
 
 
-def add_copies(root: fx.GraphModule, plan_outputs: bool) -> list[str]:
+def add_copies(root: fx.GraphModule, signature: Any, *, plan_inputs: bool, plan_outputs: bool) -> list[str]:
     """Put a clone wherever the runtime would otherwise hand on the wrong tensor.
 
     ============================================  =====================================================
@@ -69,11 +69,16 @@ def add_copies(root: fx.GraphModule, plan_outputs: bool) -> list[str]:
     a scan body returns a carry                   carries are copied one after the other, not at once
     the program returns a cond's result, and      the caller sets the output's pointer, the runtime
     its outputs are not planned                   moves it, and the next caller's is set on a branch's
+    the program returns one value twice, and      the value has one pointer, and the caller sets two
+    its outputs are not planned
+    the program returns its input, and not        the caller sets the pointer of the output, and with it
+    both inputs and outputs are planned           that of the input
     ============================================  =====================================================
 
     Args:
         root: the method's graph module.
-        plan_outputs: whether outputs get a place in the arena.
+        signature: tells inputs from state; None if there is none.
+        plan_inputs, plan_outputs: whether inputs and outputs get a place in the arena.
 
     Returns:
         What was cloned and why, one line each.
@@ -101,9 +106,20 @@ def add_copies(root: fx.GraphModule, plan_outputs: bool) -> list[str]:
                 elif called.inits:
                     notes += _copy_outputs(child, f"{name}/{graph.target}", _is_input)
                 seen.add(id(child))
-    if not plan_outputs:
-        notes += _copy_outputs(root, ROOT, lambda node, seen: spec_of(node) in moved)
-    return notes
+    state = mutable_buffers(signature)
+
+    def is_handed_over(node: fx.Node, seen: set[Any]) -> bool:
+        """Whether the caller provides memory for an output that the runtime does not write there."""
+        spec = spec_of(node)
+        if spec.const or node.target in state:
+            return False
+        if node.op == "placeholder":
+            return not (plan_inputs and plan_outputs)
+        again = spec in seen
+        seen.add(spec)
+        return not plan_outputs and (again or spec in moved)
+
+    return notes + _copy_outputs(root, ROOT, is_handed_over)
 
 
 def _is_input(node: fx.Node, seen: set[Any]) -> bool:

@@ -122,7 +122,12 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
 
     def _plan(self, graph_module: fx.GraphModule, signature: Any) -> None:
         self._set_alloc_node_spec(graph_module)
-        self.notes += add_copies(graph_module, self.alloc_graph_output)
+        self.notes += add_copies(
+            graph_module,
+            signature,
+            plan_inputs=self.alloc_graph_input,
+            plan_outputs=self.alloc_graph_output,
+        )
         declare_stacked(graph_module)
         imported = self._import(graph_module, signature)
         problem = build_problem(imported.program)
