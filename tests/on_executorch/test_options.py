@@ -20,6 +20,7 @@ from zoo import ZOO, Run, Stateful, signs
 
 from lowtide.executorch import MemoryPlanningPass
 from lowtide.executorch.specs import specs_of
+from models import CONTROL_FLOW_MODELS
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,46 @@ def test_inputs_and_outputs_planned_or_not(results, inputs, outputs):
     assert ("output" in kinds) == outputs
     # The runtime cannot hand a branch's tensor to the caller in the caller's own memory.
     assert len(planning.notes) == (0 if outputs else 3)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "clones"), [(True, True, 0), (False, True, 1), (True, False, 2)]
+)
+def test_outputs_that_are_inputs_parameters_or_twice_the_same(inputs, outputs, clones):
+    torch.manual_seed(0)
+    model, calls = CONTROL_FLOW_MODELS["aliased_results"]()
+    planning = MemoryPlanningPass(alloc_graph_input=inputs, alloc_graph_output=outputs)
+    lowered = lower(edge_of(model, calls[0]), planning)
+    assert differences(eager(model, calls), lowered.run(calls)) == []
+    assert len(planning.notes) == clones
+
+
+def test_bounded_dynamic_shapes():
+    def function(x):
+        h = x.tanh()
+        r = torch.cond(
+            x.sum() > 0,
+            lambda x, h: (h.reshape(-1) * 2).reshape(-1, 6) + x,
+            lambda x, h: h - x.sin(),
+            (x, h),
+        )
+        s = torch.cond(
+            x.amax() > 10,
+            lambda r: r.reshape(-1, 2, 3) * 2,
+            lambda r: r.reshape(-1, 2, 3).cos(),
+            (r,),
+        )
+        return s.reshape(-1) + r.reshape(-1), h
+
+    torch.manual_seed(0)
+    sizes = ((4, 1), (9, 30), (2, -30), (5, -1), (7, 2), (3, 40))
+    calls = [(torch.randn(rows, 6) * scale,) for rows, scale in sizes]
+    model, rows = Run(function), torch.export.Dim("rows", min=1, max=9)
+    edge = edge_of(model, calls[0], dynamic_shapes=(({0: rows},),))
+    planning = MemoryPlanningPass()
+    assert differences(eager(model, calls), lower(edge, planning).run(calls)) == []
+    largest = {b.size for b in planning.plan.problem.buffers if b.name == "root/inputs_0"}
+    assert largest == {224}  # nine rows of six floats, rounded up
 
 
 @pytest.mark.parametrize("alignment", [1, 16, 64])
