@@ -14,6 +14,7 @@
 #include "orders.hpp"
 #include "shared_objects.hpp"
 #include "squeaky_wheel.hpp"
+#include "units.hpp"
 
 namespace lowtide {
 namespace {
@@ -166,7 +167,18 @@ void bind_bound(nb::module_& m) {
       nb::arg("problem"));
 }
 
+// A buffer of a rigid group that contradicts itself, and how; none if all can be placed by themselves.
+std::optional<std::pair<Index, std::string>> contradiction(const Problem& problem) {
+  try {
+    const Units units(problem);
+  } catch (const Contradiction& found) {
+    return std::pair(found.buffer, found.reason);
+  }
+  return std::nullopt;
+}
+
 void bind_check(nb::module_& m) {
+  m.def("contradiction", &contradiction, nb::arg("problem"), nb::call_guard<nb::gil_scoped_release>());
   nb::class_<CheckResult>(m, "CheckResult")
       .def_prop_ro("violations",
                    [](const CheckResult& r) {

@@ -59,13 +59,19 @@ SearchResult run(const Problem& problem, bool fit, double deadline, std::int64_t
   options.seed = seed;
   if (incumbent) options.incumbent = *incumbent;
   for (const std::string& name : disable) options.rules.remove(name);
+  bool cut = false;  // Ctrl-C while progress was being shown
   if (progress) {
     options.progress = [&](const SearchProgress& p) {
       const nb::gil_scoped_acquire acquire;
-      (*progress)(p.seconds, maybe(p.arena), p.lower_bound, p.nodes);
+      try {
+        (*progress)(p.seconds, maybe(p.arena), p.lower_bound, p.nodes);
+      } catch (const nb::python_error& error) {
+        if (!error.matches(PyExc_KeyboardInterrupt)) throw;
+        cut = true;
+      }
     };
   }
-  options.interrupted = interrupted;
+  options.interrupted = [&] { return cut || interrupted(); };
   const nb::gil_scoped_release release;
   return search(problem, options);
 }

@@ -58,6 +58,13 @@ class Interruptible {
           stop = true;
         }
         if (!tick_error) tick();
+      } catch (const nb::python_error& raised) {
+        if (raised.matches(PyExc_KeyboardInterrupt)) {
+          interrupted = true;
+        } else {
+          tick_error = std::current_exception();
+        }
+        stop = true;
       } catch (...) {
         tick_error = std::current_exception();
         stop = true;

@@ -46,6 +46,10 @@ void OrderPacker::put(const Unit& unit, Bytes base, std::vector<Bytes>& offset) 
 }
 
 Bytes OrderPacker::choose(const Unit& unit, Fit fit, const std::vector<Bytes>& offset) {
+  const auto members = setting_.units.members(unit);
+  const auto is_empty = [&](const Member& member) { return setting_.problem.size[member.buffer] == 0; };
+  // What takes no bytes is in nobody's way, not even in the reserved prefix: it must not raise the arena.
+  if (std::all_of(members.begin(), members.end(), is_empty)) return unit.phase;
   const Bytes twin = setting_.conflicts ? base_on_twin(unit, offset) : kNone;
   occupancy_.seek(setting_.units, unit);
   Occupancy::Room room = occupancy_.next_room(setting_.problem.reserved);

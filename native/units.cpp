@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "checked.hpp"
@@ -12,10 +10,6 @@ namespace lowtide {
 namespace {
 
 using Wide = __int128;
-
-std::invalid_argument contradiction(Index buffer, const char* what) {
-  return std::invalid_argument("rigid group of buffer " + std::to_string(buffer) + ": " + what);
-}
 
 // The inverse of `value` modulo `modulus`, which share no factor; by Euclid's extended algorithm.
 Wide inverse(Wide value, Wide modulus) {
@@ -32,7 +26,7 @@ Wide inverse(Wide value, Wide modulus) {
 void constrain(Unit& unit, Bytes alignment, Bytes distance, Index buffer) {
   const Bytes wanted = (alignment - distance % alignment) % alignment;
   const Bytes common = std::gcd(unit.step, alignment);
-  if ((unit.phase - wanted) % common != 0) throw contradiction(buffer, "alignments cannot all be met");
+  if ((unit.phase - wanted) % common != 0) throw Contradiction(buffer, "alignments cannot all be met");
   const Wide coprime = alignment / common;
   const Wide step = unit.step * coprime;
   if (step > kMaxBytes) throw_overflow();
@@ -84,7 +78,7 @@ void Units::gather(const Problem& problem) {
   for (const Member& member : members_) distance[member.buffer] = member.distance;
   for (const Placement& p : problem.placements) {
     if (distance[p.inner] - distance[p.outer] != p.distance)
-      throw contradiction(p.inner, "distances disagree");
+      throw Contradiction(p.inner, "distances disagree");
   }
 }
 
@@ -100,8 +94,8 @@ void Units::settle(const Problem& problem, Unit& unit) {
     const Bytes pin = problem.pin[m->buffer];
     if (pin == kNone) continue;
     const Bytes base = pin - m->distance;
-    if (base < 0) throw contradiction(m->buffer, "a pin puts a member below 0");
-    if (unit.pinned != kNone && unit.pinned != base) throw contradiction(m->buffer, "pins disagree");
+    if (base < 0) throw Contradiction(m->buffer, "a pin puts a member below 0");
+    if (unit.pinned != kNone && unit.pinned != base) throw Contradiction(m->buffer, "pins disagree");
     unit.pinned = base;
   }
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "problem.hpp"
@@ -21,9 +23,19 @@ struct Unit {
   Bytes pinned;  // the base that a pinned member forces, or kNone
 };
 
+// A rigid group whose distances, alignments or pins cannot all be kept; `buffer` is one of it.
+struct Contradiction : std::invalid_argument {
+  Contradiction(Index buffer, const std::string& what)
+      : std::invalid_argument("rigid group of buffer " + std::to_string(buffer) + ": " + what),
+        buffer(buffer),
+        reason(what) {}
+  Index buffer;
+  std::string reason;
+};
+
 class Units {
  public:
-  // Throws std::invalid_argument if a group's distances, alignments or pins contradict each other.
+  // Throws Contradiction.
   explicit Units(const Problem& problem);
 
   std::span<const Member> members(const Unit& unit) const {

@@ -19,8 +19,8 @@ def smallest_arena(problem: Problem) -> int:
     buffers = [buffer for buffer in problem.buffers if buffer.size and buffer.offset is None]
     pinned = [(b, b.offset) for b in problem.buffers if b.offset is not None and b.size]
     floor = max([reserved, *(offset + buffer.size for buffer, offset in pinned)])
-    # A buffer of no bytes conflicts with nothing, but it has an offset too: the lowest that it may have.
-    floor = max([floor, *(_lowest_empty(b, reserved) for b in problem.buffers if not b.size)])
+    # A buffer of no bytes conflicts with nothing, but it has an offset too: its pin, or 0.
+    floor = max([floor, *(buffer.offset or 0 for buffer in problem.buffers if not buffer.size)])
     best = [sum(b.size + b.alignment for b in buffers) + floor]
 
     def place(left: list[Buffer], placed: list[tuple[Buffer, int]], top: int) -> None:
@@ -35,10 +35,6 @@ def smallest_arena(problem: Problem) -> int:
 
     place(buffers, pinned, floor)
     return best[0]
-
-
-def _lowest_empty(buffer: Buffer, reserved: int) -> int:
-    return align_up(reserved, buffer.alignment) if buffer.offset is None else buffer.offset
 
 
 def _lowest(buffer: Buffer, placed: list[tuple[Buffer, int]], reserved: int) -> int:

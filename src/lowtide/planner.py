@@ -38,7 +38,7 @@ def plan_problem(
 
     Raises:
         InfeasibleError: an arena's capacity, or a pin, cannot be kept; the message says by how much.
-        InputError: there is no such packer or policy, or the pins contradict each other.
+        InputError: there is no such packer or policy, or pins or placements contradict each other.
         UnsupportedError: the packer cannot honour something in the problem.
     """
     options = options or Options(timeout=DEFAULT_TIMEOUT)
@@ -48,11 +48,14 @@ def plan_problem(
     offsets = [0] * len(problem.buffers)
     objects: list[int | None] = [None] * len(problem.buffers)
     uses, histories = [], []
+    interrupted = False
     for turn, arena in enumerate(problem.arenas):
         part, positions = problem.part(arena)
         floor = lower_bound(part)
-        budget = _Budget(part, options, pack, len(problem.arenas) - turn, began)
+        _check_groups(part)
+        budget = _Budget(part, options, pack, len(problem.arenas) - turn, began, interrupted)
         packing = pack_hierarchy(part, hierarchy, budget.pack, floor)
+        interrupted = budget.interrupted
         _check_packing(part, packing, packer)
         for i, position in enumerate(positions):
             offsets[position] = packing.offsets[i]
@@ -72,16 +75,27 @@ def plan_problem(
         object_ids=tuple(objects) if objects and None not in objects else None,
         seconds=time.perf_counter() - began,
         history=_merge_histories(uses, histories),
+        interrupted=interrupted,
     )
 
 
 class _Budget:
-    """Shares the time that is left among arenas, and among the packings that one arena's policies need."""
+    """Shares the time that is left among arenas, and among the packings that one arena's policies need.
+
+    Once a packing was interrupted there is no time left for any other.
+    """
 
     def __init__(
-        self, whole: Problem, options: Options, packer: Packer, arenas_left: int, began: float
+        self,
+        whole: Problem,
+        options: Options,
+        packer: Packer,
+        arenas_left: int,
+        began: float,
+        interrupted: bool,
     ) -> None:
         self.whole, self.options, self.packer = whole, options, packer
+        self.interrupted = interrupted
         self.alone = len({buffer.region for buffer in whole.buffers}) <= 1  # then there is one packing only
         if options.timeout is not None:
             left = max(options.timeout - (time.perf_counter() - began), 0.0)
@@ -89,11 +103,17 @@ class _Budget:
 
     def pack(self, problem: Problem) -> Packing:
         """Pack with a share of the time left. A policy's own problem comes first, and seldom needs it."""
+        packing = self.packer(problem, replace(self.options, timeout=self._seconds(problem)))
+        self.interrupted |= packing.interrupted
+        return packing
+
+    def _seconds(self, problem: Problem) -> float | None:
+        if self.interrupted:
+            return _LEAST_SECONDS
         if self.options.timeout is None:
-            return self.packer(problem, self.options)
+            return None
         share = _PART_SHARE if problem is not self.whole else 1.0 if self.alone else _WHOLE_SHARE
-        left = max(share * (self.deadline - time.perf_counter()), _LEAST_SECONDS)
-        return self.packer(problem, replace(self.options, timeout=left))
+        return max(share * (self.deadline - time.perf_counter()), _LEAST_SECONDS)
 
 
 _WHOLE_SHARE = 0.7
@@ -128,6 +148,14 @@ def _check_pins(problem: Problem) -> None:
             a = part.buffers[i].label
             other = f" and {part.buffers[j].label!r}" if j >= 0 else ""
             raise InputError(f"the pins of buffer {a!r}{other} cannot be kept ({kind}): correct or drop them")
+
+
+def _check_groups(part: Problem) -> None:
+    """Refuse placements that no offset can keep, because of alignments or pins."""
+    found = _kernel.contradiction(to_kernel(part)) if part.placements else None
+    if found is not None:
+        label = part.buffers[found[0]].label
+        raise InputError(f"the placements that {label!r} is part of cannot be kept: {found[1]}")
 
 
 def _check_packing(part: Problem, packing: Packing, packer: str) -> None:

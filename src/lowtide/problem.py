@@ -210,6 +210,7 @@ class Plan:
         object_ids: shared object of each buffer within its arena, where the packer works with such.
         seconds: time that planning took; not compared.
         history: how the plan improved; not compared.
+        interrupted: whether Ctrl-C cut planning short, so that more time might find more; not compared.
     """
 
     problem: Problem
@@ -220,6 +221,7 @@ class Plan:
     object_ids: tuple[int | None, ...] | None = None
     seconds: float = field(default=0.0, compare=False)
     history: tuple[Progress, ...] = field(default=(), compare=False)
+    interrupted: bool = field(default=False, compare=False)
 
     @property
     def arena_bytes(self) -> int:

@@ -48,6 +48,8 @@ def plan(
       lowtide plan model.pt2 --no-plan-inputs --json plan.json
 
       lowtide plan buffers.csv --capacity 1MiB --csv offsets.csv
+
+    Ctrl-C ends the search, not the program: the best plan found until then is checked, written and shown.
     """
     from typing import cast
 
@@ -89,3 +91,5 @@ def plan(
             typer.echo(text, nl=not text.endswith("\n"))
     if not quiet and "-" not in (json, csv):
         show_plan(found, file, report.reuse_pairs)
+    if not quiet and found.interrupted:
+        typer.echo("lowtide: interrupted: this is the best plan found until then", err=True)

@@ -55,6 +55,21 @@ class _Portfolio:
         self.stopped = ""
 
     def run(self) -> Packing:
+        try:
+            self.stages()
+        except KeyboardInterrupt:  # between two calls of the kernel, which returns its best when interrupted
+            if self.best is None:
+                raise
+            self.interrupted = True
+        capacity = self.problem.arenas[0].capacity if self.problem.arenas else None
+        if self.best is None or (capacity is not None and self.bound > capacity):
+            raise no_plan(self.problem, "infeasible" if self.best else self.stopped, self.bound)
+        return Packing(
+            tuple(self.best[1]), self.bound, history=tuple(self.history), interrupted=self.interrupted
+        )
+
+    def stages(self) -> None:
+        """Cheap heuristics, then search and local improvement, whichever suits the size first."""
         self.cheap()
         stages = [self.search, self.improve]
         if len(self.problem.buffers) > SEARCH_LIMIT:
@@ -64,10 +79,6 @@ class _Portfolio:
             if self.done() or (left is not None and left <= 0):
                 break
             stage(None if left is None else share * left)
-        capacity = self.problem.arenas[0].capacity if self.problem.arenas else None
-        if self.best is None or (capacity is not None and self.bound > capacity):
-            raise no_plan(self.problem, "infeasible" if self.best else self.stopped, self.bound)
-        return Packing(tuple(self.best[1]), self.bound, history=tuple(self.history))
 
     def left(self) -> float | None:
         """Seconds left; None if there is no limit."""

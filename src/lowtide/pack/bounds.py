@@ -28,10 +28,10 @@ def lower_bound(problem: Problem) -> int:
     The live peak where no two live buffers may share bytes. Otherwise the peak of what cannot be
     shared: a buffer inside another counts for nothing, buffers that may coincide, directly or through
     others, count once. Nor can the arena end below any buffer at its pin, or where its alignment first
-    lets it lie.
+    lets it lie; a buffer of no bytes may lie at 0, even if that is reserved.
     """
     reserved = problem.arenas[0].reserved if problem.arenas else 0
-    ends = (_lowest(buffer, reserved) + buffer.size for buffer in problem.buffers if buffer.size)
+    ends = (_lowest(buffer, reserved) + buffer.size for buffer in problem.buffers)
     lowest = max(ends, default=0)
     if not problem.has_permissions:
         return max(live_peak(problem), lowest)
@@ -39,7 +39,9 @@ def lower_bound(problem: Problem) -> int:
 
 
 def _lowest(buffer: Buffer, reserved: int) -> int:
-    return align_up(reserved, buffer.alignment) if buffer.offset is None else buffer.offset
+    if buffer.offset is not None:
+        return buffer.offset
+    return align_up(reserved, buffer.alignment) if buffer.size else 0
 
 
 def _without_sharing(problem: Problem) -> Problem:

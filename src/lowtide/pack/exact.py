@@ -42,7 +42,12 @@ def exact(problem: Problem, options: Options) -> Packing:
     bound = max(found.lower_bound, lower_bound(problem))
     if found.offsets is None:
         raise no_plan(problem, found.stopped, bound)
-    return Packing(tuple(found.offsets), bound, history=history_of(found, bound))
+    return Packing(
+        tuple(found.offsets),
+        bound,
+        history=history_of(found, bound),
+        interrupted=found.stopped == "interrupted",
+    )
 
 
 def search(
@@ -71,8 +76,9 @@ def no_plan(problem: Problem, stopped: str, bound: int) -> InfeasibleError:
     """The error for a search that ended without a plan."""
     arena = problem.arenas[0]
     if stopped != "infeasible":
+        when = "before it was interrupted" if stopped == "interrupted" else "in time"
         return InfeasibleError(
-            f"arena {arena.id}: no plan was found in time, nor a proof that there is none: allow more time"
+            f"arena {arena.id}: no plan was found {when}, nor a proof that there is none: allow more time"
         )
     if arena.capacity is not None and bound > arena.capacity:
         return InfeasibleError(

@@ -61,12 +61,14 @@ class Packing:
         lower_bound: bytes that the packer proved to be needed; 0 if it proves nothing.
         object_ids: for each buffer its shared object; None for packers without such.
         history: how the answer improved.
+        interrupted: whether Ctrl-C cut the search short.
     """
 
     offsets: tuple[int, ...]
     lower_bound: int = 0
     object_ids: tuple[int, ...] | None = None
     history: tuple[Progress, ...] = ()
+    interrupted: bool = False
 
 
 class Packer(Protocol):
