@@ -16,7 +16,8 @@ from executorch.exir.passes import SpecPropPass, ToOutVarPass
 from executorch.exir.schema import DeviceType
 from runtime import Lowered, differences, eager, edge_of, lower
 from torch import nn
-from zoo import ZOO, Run, Stateful, signs
+from zoo import ZOO, Run, signs
+from zoo_modules import Stateful
 
 from lowtide.executorch import MemoryPlanningPass
 from lowtide.executorch.specs import specs_of
