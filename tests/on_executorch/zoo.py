@@ -189,14 +189,20 @@ def branch_returns_a_view(x: Tensor) -> Tensor:
     return r * 2
 
 
-@program
-def constant_viewed_in_branch(x: Tensor) -> Tensor:
-    return torch.cond(
-        x.sum() > 0,
-        lambda x: x + torch.tensor([[1.0], [2], [3], [4]]).view(4).sum(),
-        lambda x: x * torch.tensor([[1.0, 2, 3, 4, 5, 6]]).view(6),
-        (x,),
-    )
+class Weighted(nn.Module):
+    """A branch views a constant: its placeholder has no place in any arena."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.arange(24.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cond(
+            x.sum() > 0, lambda x, t: x + t.view(4, 6), lambda x, t: x * t.view(6, 4).sum(), (x, self.table)
+        )
+
+
+ZOO["constant_viewed_in_branch"] = lambda: (Weighted(), signs(4, 6))
 
 
 @program
