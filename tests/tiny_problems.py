@@ -62,7 +62,7 @@ def _smallest(part: Problem) -> int | None:
         alone = replace(
             part,
             buffers=tuple(buffer for buffer in part.buffers if group[buffer.id] == one),
-            may_coincide=(),
+            may_coincide=tuple(pair for pair in part.may_coincide if {group[id] for id in pair} == {one}),
             placements=tuple(placement for placement in part.placements if group[placement.inner] == one),
         )
         if brute_force(to_arrays(alone), limit) is None:
