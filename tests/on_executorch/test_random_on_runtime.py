@@ -17,11 +17,19 @@ CHUNK = 10
 
 
 class EmittableWriter(Writer):
-    """Leaves out what ExecuTorch cannot emit."""
+    """Leaves out what ExecuTorch cannot emit, and decisions that rounding decides.
+
+    Kernels round in other ways than eager PyTorch's do. Whether a sum that is zero but for rounding, as
+    that of a layer norm, is above zero says nothing about a plan.
+    """
 
     def let(self, block, expression):
         # The runtime has no kernel that sorts.
-        super().let(block, expression.replace(".sort(1)[0]", ".amax(1, keepdim=True)"))
+        expression = expression.replace(".sort(1)[0]", ".amax(1, keepdim=True)")
+        super().let(block, expression.replace(" > 0,", " > 0.0123,"))
+
+    def verdict(self, block):
+        return super().verdict(block).replace(".sum() > 0", ".square().sum() > 3.3")
 
     def loop(self, block, depth):
         self.cond(block, depth)
