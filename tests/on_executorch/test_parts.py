@@ -197,6 +197,19 @@ def test_tensors_without_bound_are_freed_where_they_die():
     assert "memory_free" in module.code
 
 
+def test_an_arena_of_nothing_has_a_size_too():
+    class Empty(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cat([x[:0].sin(), x.cos()])
+
+    module, signature = graph_of(Empty(), (torch.randn(4, 6),))
+    (sine,) = (n for n in module.graph.nodes if n.name == "aten_sin_default")
+    spec_of(sine).mem_id = 3
+    MemoryPlanningPass().run(module, signature)
+    assert module.meta["non_const_buffer_sizes"][2:] == [0, 0]
+    assert (spec_of(sine).mem_id, spec_of(sine).mem_offset) == (3, 0)
+
+
 def test_objects_are_runs_of_bytes_that_nothing_crosses():
     sizes_and_offsets = [(16, 0), (32, 0), (16, 16), (16, 32), (8, 40), (0, 8)]
     buffers = tuple(Buffer(str(i), size, ((i, i + 1),)) for i, (size, _) in enumerate(sizes_and_offsets))

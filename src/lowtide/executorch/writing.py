@@ -93,7 +93,7 @@ def _place_names(imported: Imported, placed: dict[int, tuple[int, int, int]]) ->
 def _write_sizes(imported: Imported, plan: Plan) -> None:
     """Bytes of each arena: of the whole tree at the root, of a graph and what it runs elsewhere."""
     padding = XNNPACK_PADDING if any(map(_contains_xnnpack_delegate, imported.modules)) else 0
-    last = max((id for id, size in plan.arenas.items() if size), default=1)
+    last = max(plan.arenas, default=1)
     ends: dict[int, list[int]] = {}
     regions = imported.program.regions
     for storage in imported.program.storages:
