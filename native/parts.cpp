@@ -1,7 +1,6 @@
 #include "parts.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "bounds.hpp"
 #include "checked.hpp"
@@ -133,25 +132,23 @@ void Parts::prepare(Part& part, const RuleSet& rules) {
   part.searchable = part.instance || (!plain && n * n <= kMostPairs);
 }
 
-// Sort a packing by base. Wherever nothing is for the length of the common multiple of all steps, everything
-// above that can come down by as much, so there is a packing in which units and such lengths add up to more
-// than its height; pins apart, beneath which all may be empty.
+// Pins stay where they are; above the highest, everything else fits one over the other, each at its next
+// legal base.
 Bytes Parts::roof(const Part& part) const {
-  Bytes common = 1;
+  Bytes floor = problem_.reserved, stack = 0;
   for (const Index u : part.units) {
-    const Bytes step = units_[u].step;
-    if (__builtin_mul_overflow(common / std::gcd(common, step), step, &common)) return kMaxBytes / 2;
-  }
-  Bytes roof = problem_.reserved;
-  for (const Index u : part.units) {
+    const Unit& unit = units_[u];
     Bytes height = 0;
-    for (const Member& member : units_.members(units_[u])) {
+    for (const Member& member : units_.members(unit)) {
       height = std::max(height, checked_add(member.distance, problem_.size[member.buffer]));
     }
-    if (units_[u].pinned != kNone) height = checked_add(height, units_[u].pinned);
-    roof = checked_add(roof, checked_add(height, common - 1));
+    if (unit.pinned != kNone) {
+      floor = std::max(floor, checked_add(unit.pinned, height));
+    } else {
+      stack = checked_add(stack, checked_add(height, unit.step - 1));
+    }
   }
-  return roof;
+  return checked_add(floor, stack);
 }
 
 Bytes Parts::live_bound(const Part& part) const {

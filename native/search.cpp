@@ -256,7 +256,7 @@ class Search {
     const bool window = task.window_begin >= 0;
     const bool intermediate = !window && task.arena > goal();
     if (report.outcome == Outcome::kInfeasible) {
-      if (!window && task.arena >= part.roof) impossible_ = true;
+      if (!window && course.arena == kNone && task.arena >= part.roof) impossible_ = true;
       const Bytes least = checked_add(task.arena, 1);
       part.bound = std::max(part.bound, part.instance ? part.instance->attainable(least) : least);
       result_.lower_bound = std::max(result_.lower_bound, part.bound);

@@ -98,6 +98,9 @@ void Units::settle(const Problem& problem, Unit& unit) {
     if (unit.pinned != kNone && unit.pinned != base) throw Contradiction(m->buffer, "pins disagree");
     unit.pinned = base;
   }
+  if (unit.pinned != kNone && (unit.pinned - unit.phase) % unit.step != 0) {
+    throw Contradiction(begin->buffer, "a pin is at odds with an alignment");
+  }
 }
 
 }  // namespace lowtide

@@ -271,6 +271,8 @@ void contradictions_are_refused() {
   p.placements = {{1, 0, 16}};
   p.pin = {32, 32, kNone};
   EXPECT_THROWS(std::invalid_argument, pack_in_order(p, {0, 1, 2}, Fit::kFirst));
+  p.pin = {kNone, 40, kNone};  // a multiple of 8 only
+  EXPECT_THROWS(std::invalid_argument, pack_in_order(p, {0, 1, 2}, Fit::kFirst));
   p.pin = {kNone, 48, kNone};
   const Packing packing = pack_in_order(p, {2, 1, 0}, Fit::kFirst);
   EXPECT(packing.offset[0] == 32 && packing.offset[1] == 48 && packing.offset[2] == 112);
