@@ -74,24 +74,26 @@ def eager(model: nn.Module, calls: Sequence[Inputs]) -> list[list[Any]]:
         ]
 
 
-def differences(expected: list[list[Any]], found: list[list[Any]], close: bool = True) -> list[str]:
+def differences(
+    expected: list[list[Any]], found: list[list[Any]], close: bool = True, tolerance: float = 1e-4
+) -> list[str]:
     """Where outputs differ: beyond the rounding of other kernels, or in any bit if not ``close``."""
     faults = []
     for call, (want, have) in enumerate(zip(expected, found, strict=True)):
         for output, (a, b) in enumerate(zip(want, have, strict=True)):
-            if not _same(a, b, close):
+            if not _same(a, b, close, tolerance):
                 faults.append(f"call {call}, output {output}: {a} != {b}")
     return faults
 
 
-def _same(a: Any, b: Any, close: bool) -> bool:
+def _same(a: Any, b: Any, close: bool, tolerance: float) -> bool:
     if not isinstance(a, torch.Tensor):
         return bool(a == b)
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if not close or not a.is_floating_point():
         return torch.equal(a.nan_to_num(), b.nan_to_num())
-    return torch.allclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True)
+    return torch.allclose(a, b, rtol=tolerance, atol=tolerance / 10, equal_nan=True)
 
 
 def runs(lowered: Callable[[], Lowered], calls: Sequence[Inputs]) -> list[list[Any]] | str:
