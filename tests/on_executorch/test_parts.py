@@ -26,6 +26,7 @@ from lowtide.executorch import MemoryPlanningPass, algorithm, planning_pass, ver
 from lowtide.executorch.copies import add_copies
 from lowtide.executorch.specs import Groups, outputs_of, spec_of, specs_of
 from lowtide.executorch.writing import object_ids
+from lowtide.frontends.json import plan_from_json
 from lowtide.problem import Buffer, Problem
 
 
@@ -102,7 +103,8 @@ def test_plan_is_written_to_every_graph():
             for spec in specs_of(node):
                 if spec is not None and spec.mem_offset is not None:
                     assert spec.mem_offset + spec.allocated_memory <= total[1]
-    assert {region.name for region in planning.plan.problem.regions} >= {"root"}
+    assert {region.name for region in planning.plan.problem.regions} >= {"root", "root/submodule_0"}
+    assert plan_from_json(planning.plan.to_json()) == planning.plan
 
 
 def test_result_and_outputs_of_branches_are_in_one_place():
