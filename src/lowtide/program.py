@@ -166,6 +166,9 @@ class Program:
 
     Args:
         writebacks: pairs of values ``(state, new)``: when the root is done, ``new`` is copied to ``state``.
+
+    Raises:
+        LowtideError: positions do not fit together, names occur twice, or unbounded memory is to be planned.
     """
 
     regions: tuple[Region, ...]
@@ -173,6 +176,11 @@ class Program:
     storages: tuple[Storage, ...]
     writebacks: tuple[tuple[int, int], ...] = ()
     name: str = field(default="program", compare=False)
+
+    def __post_init__(self) -> None:
+        _check_storages(self)
+        _check_values(self)
+        _check_regions(self)
 
     def value(self, name: str) -> int:
         """Position of the value with this qualified name.
@@ -184,3 +192,52 @@ class Program:
             if value.name == name:
                 return position
         raise LowtideError(f"{self.name}: there is no value {name!r}")
+
+
+def _check_storages(program: Program) -> None:
+    seen: set[str] = set()
+    for storage in program.storages:
+        if storage.name in seen:
+            raise LowtideError(f"storage {storage.name!r} occurs twice: names must be unique")
+        seen.add(storage.name)
+        if not 0 <= storage.region < len(program.regions):
+            raise LowtideError(
+                f"storage {storage.name!r} is in region {storage.region}, which does not exist"
+            )
+        if storage.planned and (storage.size is None or storage.kind == "constant"):
+            raise LowtideError(f"storage {storage.name!r} is unbounded or constant: it cannot be planned")
+
+
+def _check_values(program: Program) -> None:
+    for position, value in enumerate(program.values):
+        if value.storage is not None and not 0 <= value.storage < len(program.storages):
+            raise LowtideError(f"value {value.name!r} has storage {value.storage}, which does not exist")
+        if any(not 0 <= alias < position for alias in value.aliases):
+            raise LowtideError(f"value {value.name!r} must come after the values that it is a view of")
+
+
+def _check_regions(program: Program) -> None:
+    if not program.regions:
+        raise LowtideError("a program has at least its root region")
+    values, storages, regions = len(program.values), len(program.storages), len(program.regions)
+    for position, region in enumerate(program.regions):
+        if region.parent is not None and not 0 <= region.parent < position:
+            raise LowtideError(f"region {region.name!r} must come after its parent")
+        named = [*region.params, *(output for output in region.outputs if output is not None)]
+        for step in region.steps:
+            named += [*step.reads, *step.writes, *step.partial]
+            if any(not 0 <= scratch < storages for scratch in step.scratch):
+                raise LowtideError(f"step {region.name}/{step.name} has scratch that does not exist")
+            if step.call is not None:
+                named += _call_values(step.call)
+                if any(not 0 <= callee < regions for callee in step.call.regions):
+                    raise LowtideError(f"step {region.name}/{step.name} calls a region that does not exist")
+        if any(not 0 <= value < values for value in named):
+            raise LowtideError(f"region {region.name!r} names a value that does not exist")
+    if any(not 0 <= value < values for pair in program.writebacks for value in pair):
+        raise LowtideError("a writeback names a value that does not exist")
+
+
+def _call_values(call: Call) -> list[int]:
+    groups = (call.operands, call.carries, call.inits, call.slices, call.results, (call.selector,))
+    return [value for group in groups for value in group if value is not None]

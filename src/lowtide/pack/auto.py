@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 SEARCH_LIMIT = 6_000
 """Above so many buffers local improvement goes first, and gets most of the time."""
 
-FIRST_SHARE = 0.7
+FIRST_SHARE = 0.9
 """Of the time, for whichever goes first; the other gets what is left."""
 
 IMPROVE_ROUNDS = 200
@@ -51,6 +52,7 @@ class _Portfolio:
         self.bound = lower_bound(problem)
         self.best: tuple[int, list[int]] | None = None  # arena and offsets
         self.history: list[Progress] = []
+        self.nodes = 0
         self.interrupted = False
         self.stopped = ""
 
@@ -88,11 +90,27 @@ class _Portfolio:
     def done(self) -> bool:
         return self.interrupted or (self.best is not None and self.best[0] <= self.bound)
 
-    def offer(self, arena: int, offsets: Sequence[int], since: float) -> None:
-        """Keep a plan if it is the smallest so far."""
+    def offer(self, arena: int, offsets: Sequence[int]) -> None:
+        """Keep a plan if it is the smallest so far, and tell of it."""
         if self.best is None or arena < self.best[0]:
             self.best = (arena, list(offsets))
-            self.history.append(Progress(since, arena, min(self.bound, arena)))
+            self.note(self.elapsed(), arena, self.bound)
+            if self.options.progress is not None:
+                self.options.progress(self.history[-1], self.nodes)
+
+    def note(self, seconds: float, arena: int, bound: int) -> None:
+        """Write down how things stand, if that is news."""
+        entry = Progress(seconds, arena, min(bound, arena))
+        if self.history:
+            last = self.history[-1]
+            entry = Progress(
+                max(seconds, last.seconds),
+                min(arena, last.arena_bytes),
+                max(entry.lower_bound_bytes, last.lower_bound_bytes),
+            )
+            if replace(entry, seconds=last.seconds) == last:
+                return
+        self.history.append(entry)
 
     def elapsed(self) -> float:
         return time.perf_counter() - self.began
@@ -103,20 +121,33 @@ class _Portfolio:
             found = _kernel.first_fit(self.arrays, _kernel.order_by(self.arrays, order))
             faults = _kernel.check(self.arrays, found.offsets, 1).violations
             if all(kind == "capacity" for kind, _, _ in faults):
-                self.offer(found.arena, found.offsets, self.elapsed())
+                self.offer(found.arena, found.offsets)
             if self.done():
                 return
 
     def search(self, seconds: float | None) -> None:
-        start = self.elapsed()
+        start, report = self.elapsed(), self.options.progress
+
+        def tell(progress: Progress, nodes: int) -> None:
+            self.nodes = nodes
+            if report is not None:
+                bound = max(self.bound, progress.lower_bound_bytes)
+                report(Progress(start + progress.seconds, progress.arena_bytes, bound), nodes)
+
         found = search(
-            self.arrays, self.options, timeout=seconds, incumbent=self.best[1] if self.best else None
+            self.arrays,
+            self.options if report is None else replace(self.options, progress=tell),
+            timeout=seconds,
+            incumbent=self.best[1] if self.best else None,
         )
         self.stopped = found.stopped
         self.interrupted |= found.stopped == "interrupted"
+        for when, arena, bound in found.history:
+            if arena is not None:
+                self.note(start + when, arena, max(self.bound, bound))
         self.bound = max(self.bound, found.lower_bound)
         if found.offsets is not None and found.arena is not None:
-            self.offer(found.arena, found.offsets, start + found.history[-1][0] if found.history else start)
+            self.offer(found.arena, found.offsets)
 
     def improve(self, seconds: float | None) -> None:
         if self.best is None:
@@ -126,7 +157,7 @@ class _Portfolio:
 
         def tell(when: float, arena: int) -> None:
             if report is not None:
-                report(Progress(start + when, arena, self.bound), 0)
+                report(Progress(start + when, arena, self.bound), self.nodes)
 
         found = _kernel.improve(
             self.arrays,
@@ -140,7 +171,6 @@ class _Portfolio:
         )
         self.interrupted |= found.interrupted
         for when, arena in found.history:
-            if arena < self.best[0]:
-                self.history.append(Progress(start + when, arena, min(self.bound, arena)))
+            self.note(start + when, arena, self.bound)
         if found.arena < self.best[0]:
             self.best = (found.arena, found.offsets)
