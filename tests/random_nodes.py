@@ -230,9 +230,13 @@ class NodeMaker:
 
     def odd(self, draft: Draft) -> None:
         base = self.pick_float(draft)
-        kind = self.random.randrange(6)
+        kind = self.random.randrange(8)
         if kind == 0:
             self.constant(draft)
+        elif kind == 6:
+            self.undefined(draft)
+        elif kind == 7:
+            self.literal(draft)
         elif kind == 1:
             self.emit(draft, aten.cat.default, [base, self.matching(draft, base.meta["val"]), base])
         elif kind == 2:
@@ -257,6 +261,37 @@ class NodeMaker:
         if not self.mutating:
             self.fixed.add(storage_of(node))
         draft.live.append(node)
+
+    def literal(self, draft: Draft) -> None:
+        """What export leaves of ``torch.tensor(...)``: a constant, lifted, copied and detached."""
+        self.constant(draft)
+        constant = draft.live.pop()
+        (made,) = self.emit(draft, aten.lift_fresh_copy.default, constant)
+        if self.mutating:
+            self.emit(draft, aten.detach_.default, made)
+
+    def undefined(self, draft: Draft) -> None:
+        """Memory that nobody has written, of which one may take the shape, or write all of it."""
+        base = self.pick_float(draft)
+        shape = list(base.meta["val"].shape)
+        makers: tuple[tuple[Any, ...], ...] = (
+            (aten.empty.memory_format, shape),
+            (aten.new_empty.default, base, shape),
+            (aten.empty_like.default, base),
+        )
+        target, *args = self.random.choice(makers)
+        (made,) = self.emit(draft, target, *args)
+        draft.live.remove(made)
+        users: tuple[tuple[Any, ...], ...] = (
+            (aten.zeros_like.default, made),
+            (aten.full_like.default, made, 0.5),
+            (aten.fill.Scalar, made, 2),
+            (aten.copy.default, made, base),
+        )
+        if self.mutating:
+            users = (*users, (aten.fill_.Scalar, made, 2), (aten.copy_.default, made, base))
+        target, *args = self.random.choice(users)
+        self.emit(draft, target, *args)
 
     def write(self, draft: Draft) -> None:
         """Write in place: what one can write, and does not overlap itself."""

@@ -159,6 +159,8 @@ class Writer:
                 self.random.choice(calls)(block, depth - 1)
             elif self.random.random() < 0.2:
                 self.write_in_place(block)
+            elif self.random.random() < 0.1:
+                self.write_over(block)
             else:
                 self.compute(block)
 
@@ -188,6 +190,9 @@ class Writer:
             f"nn.functional.layer_norm({a}, (4,))",
             f"torch.where({a} > 0, {a}, {b})",
             f"{a} + {b}.mean()",
+            f"{a} * torch.tensor({self.random.randint(2, 9)}.0)",
+            f"torch.zeros_like({a}) - {b}",
+            f"{a}.new_full((3, 4), 0.5) + torch.ones_like({b})",
         )
         self.let(block, self.random.choice(expressions))
 
@@ -198,8 +203,25 @@ class Writer:
         block.live.append(name)
         part = self.random.choice((name, f"{name}[1:]", f"{name}.t()", f"{name}.view(12)"))
         other = {name: b, f"{name}[1:]": f"{b}[:2]", f"{name}.t()": f"{b}.t()"}.get(part, f"{b}.reshape(12)")
-        kinds = (f"add_({other})", f"copy_({other})", "mul_(0.5)", "zero_()", "relu_()")
+        kinds = (f"add_({other})", f"copy_({other})", "mul_(0.5)", "zero_()", "fill_(0.5)", "relu_()")
         block.add(f"{part}.{self.random.choice(kinds)}")
+
+    def write_over(self, block: Block) -> None:
+        """Memory that nobody has written, then a write of all of it, in parts or not; or its shape alone."""
+        a, b = self.picks(block, 2)
+        name = self.new()
+        made = self.random.choice(("torch.empty(3, 4)", f"{a}.new_empty(3, 4)", f"torch.empty_like({a})"))
+        block.add(f"{name} = {made}")
+        kinds = (
+            (f"{name}.fill_(2.0)",),
+            (f"{name}.copy_({b})",),
+            (f"{name}[:2] = {a}[:2]", f"{name}[2:] = {b}[2:]"),
+            (f"{name}[torch.tensor([0, 1, 2])] = {b}",),
+            (f"{name} = torch.zeros_like({name})",),
+        )
+        for line in self.random.choice(kinds):
+            block.add(line)
+        block.live.append(name)
 
     def change_state(self, block: Block) -> None:
         value = self.pick(block)

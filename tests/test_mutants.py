@@ -74,9 +74,11 @@ class Judge:
         with torch.no_grad():
             for case in self.cases:
                 interpreter.start(tree_flatten(case)[0])
-                found.add(interpreter.tick)
-                while interpreter.step():
+                running = True
+                while running:
                     found.add(interpreter.tick)
+                    interpreter.perform()
+                    running = interpreter.advance()
                 interpreter.finish()
         return found
 

@@ -121,10 +121,29 @@ def test_a_graph_that_takes_other_arguments_than_it_is_passed_is_refused() -> No
     x.meta["val"], made.meta["val"] = FOUR, (FOUR,)
     holder = nn.Module()
     holder.body = make_fx(lambda x: (x.sin(),), tracing_mode="fake")(FOUR)
-    with pytest.raises(
-        UnsupportedError, match=r"'invoke_subgraph': passes 2 .*'root/body' has 1 inputs"
-    ):
+    with pytest.raises(UnsupportedError, match=r"'invoke_subgraph': passes 2 .*'root/body' has 1 inputs"):
         import_program(torch.fx.GraphModule(holder, graph))
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "message"),
+    [
+        (1, {}, "'child' is not given its argument 'y'"),
+        (3, {}, "'child' does not take the arguments x"),
+        (2, {"z": 1}, "'child' does not take the arguments z"),
+    ],
+)
+def test_called_graph_modules_bind_arguments_as_python_does(
+    args: int, kwargs: dict[str, Any], message: str
+) -> None:
+    child = _traced(Lambda(lambda x, y: x + y).function, FOUR, FOUR)  # type: ignore[arg-type]
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    called = graph.call_module("child", (x,) * args, kwargs)
+    graph.output(called)
+    x.meta["val"] = called.meta["val"] = torch.empty(4, 4, device="meta")
+    with pytest.raises(UnsupportedError, match=f"node 'child': {message}"):
+        import_program(torch.fx.GraphModule({"child": child}, graph))
 
 
 def test_sparse_tensors_are_refused() -> None:
@@ -198,6 +217,23 @@ def test_scratch_by_option_wins_and_serves_any_node() -> None:
     plain = imported(lambda x: x.sin(), FOUR, scratch={"sin": 5})
     (scratch,) = (s for s in plain.program.storages if s.kind == "scratch")
     assert (scratch.name, scratch.size, scratch.region) == ("root/sin/scratch", 16, 0)
+
+
+def test_scratch_names_one_node_and_one_that_is_there() -> None:
+    def function(x: torch.Tensor) -> Any:
+        return torch.cond(x.sum() > 0, lambda t: t.sin() + 1, lambda t: t.sin(), (x,))
+
+    program = torch.export.export(Lambda(function), (FOUR,))
+    one = import_program(program, Options(scratch={"root/true_graph_0/sin": 40}))
+    assert [(s.name, s.size) for s in one.program.storages if s.kind == "scratch"] == [
+        ("root/true_graph_0/sin/scratch", 48)
+    ]
+    both = "'sin': say which one: root/true_graph_0/sin, root/false_graph_0/sin"
+    with pytest.raises(InputError, match=both):
+        import_program(program, Options(scratch={"sin": 40}))
+    for missing in ("typo", "root/sin", "cond"):
+        with pytest.raises(InputError, match=f"'{missing}': no such node runs a kernel"):
+            import_program(program, Options(scratch={missing: 40}))
 
 
 @pytest.mark.parametrize("options", [{"alignment": 0}, {"alignment": 1.5}, {"scratch": {"x": -1}}])

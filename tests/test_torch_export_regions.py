@@ -23,7 +23,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv  # noqa: E402
 from torch.utils._sympy.value_ranges import ValueRanges  # noqa: E402
 
 from exports import FOUR, Lambda, imported, names, region, step, storage, storages, value  # noqa: E402
-from lowtide.frontends.torch_export import Options, import_program, signature  # noqa: E402
+from lowtide.frontends.torch_export import Options, import_program  # noqa: E402
 from lowtide.frontends.torch_export.sizes import Bounds  # noqa: E402
 from models import CONTROL_FLOW_MODELS, AliasedResults  # noqa: E402
 
@@ -87,6 +87,24 @@ def test_state_is_planned_and_persistent_as_asked(plan: bool, reset: bool) -> No
     state = [s for s in result.program.storages if s.kind == "state"]
     assert [s.name for s in state] == ["root/b_count", "root/b_mean"]
     assert all(s.planned is plan and s.persistent is not reset for s in state)
+
+
+@pytest.mark.parametrize("plan", [True, False])
+def test_state_that_is_returned_stays_where_state_is(plan: bool) -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("s", torch.zeros(4, 4))
+
+        def forward(self, x: torch.Tensor) -> Any:
+            self.s.add_(x)
+            return self.s, x + 1
+
+    program = torch.export.export(Model(), (FOUR,))
+    result = import_program(program, Options(plan_state=plan, plan_outputs=not plan))
+    kept = storage(result, "root/b_s")
+    assert (kept.kind, kept.planned, kept.persistent) == ("state", plan, True)
+    assert storage(result, "root/add").planned is not plan
 
 
 def test_state_changed_inside_a_branch_or_a_tied_buffer_is_state() -> None:
@@ -225,8 +243,7 @@ def test_wrapped_regions_say_what_they_run_under() -> None:
             return quiet + 1, low
 
     result = import_program(torch.export.export(Model(), (FOUR,)))
-    called = [signature(n) for n in result.regions[0].nodes]
-    assert [c.mode for c in called if c] == [
+    assert [c.mode for c in result.regions[0].calls.values()] == [
         ("grad", False),
         ("autocast", ("cpu", torch.bfloat16, True, False)),
     ]

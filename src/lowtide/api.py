@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from lowtide.constants import DEFAULT_ARENA, DEFAULT_TIMEOUT
 from lowtide.errors import InputError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lowtide.problem import Progress
 
 
-Capacity = Union[int, str]
+Capacity = int | str
 
 
 @dataclass(frozen=True)

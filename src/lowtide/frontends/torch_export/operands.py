@@ -26,7 +26,9 @@ _FILLS_UNDER_ONE_NAME = frozenset({"normal_", "normal_functional", "bernoulli_"}
 _SHAPE_OF_OTHER = frozenset({"expand_as", "view_as", "reshape_as", "type_as", "to"})
 """Take the shape or the type of their argument ``other``."""
 
-_METADATA = frozenset({"_assert_tensor_metadata", "size", "stride", "numel", "dim", "is_same_size"})
+_METADATA = frozenset(
+    {"_assert_tensor_metadata", "size", "stride", "numel", "dim", "is_same_size", "device", "layout", "dtype"}
+)
 """Look at no byte of any argument, as ``sym_size`` and its like do not."""
 
 
@@ -97,4 +99,4 @@ def _is_secretly_mutable(operator: torch._ops.OpOverload) -> bool:
 def _name(operator: torch._ops.OpOverload) -> str:
     """Its name without overload; empty if it is none of PyTorch's own, of which nothing is known."""
     space, name = operator._schema.name.split("::")
-    return str(name) if space == "aten" or name.startswith("sym_") else ""
+    return str(name) if space in ("aten", "prim") or name.startswith("sym_") else ""
