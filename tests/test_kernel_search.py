@@ -8,9 +8,10 @@ import threading
 from dataclasses import replace
 
 import pytest
-from bruteforce import Arrays, brute_force, is_packing
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from bruteforce import Arrays, brute_force, is_packing
 from lowtide import _kernel
 
 RULES = [name for name, _ in _kernel.rules()]
