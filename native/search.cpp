@@ -16,7 +16,6 @@ namespace lowtide {
 namespace {
 
 constexpr std::int64_t kLeastBudget = 250;  // nodes of the shortest runs
-constexpr std::int64_t kHopeful = 45;       // so many runs go mostly for the goal
 constexpr int kTries = 2;                   // at each intermediate target
 constexpr double kFirstStep = 0.5;          // of the gap, from the arena down to an intermediate target
 constexpr double kLongestStep = 0.6;
@@ -69,7 +68,7 @@ class Search {
       if (tasks.empty()) return finish(Stopped::kExhausted);
       const auto reports =
           crew_.run(tasks, [&] { return poll(); }, [&](const Report& r) { return decides(tasks, r); });
-      for (std::size_t w = 0; w < tasks.size(); ++w) learn(tasks[w], reports[w]);
+      for (std::size_t w = 0; w < tasks.size() && !is_done(); ++w) learn(tasks[w], reports[w]);
       ++result_.rounds;
       if (options_.node_limit > 0 && result_.nodes >= options_.node_limit && !stopped()) {
         return finish(Stopped::kNodes);
@@ -99,13 +98,15 @@ class Search {
     return arena;
   }
 
+  bool is_done() const { return arena() != kNone && arena() <= goal(); }
+
   bool stopped() {
-    if (why_) return true;
+    if (why_ && *why_ != Stopped::kDeadline && *why_ != Stopped::kInterrupted) return true;
     if (impossible_ || (options_.fit && result_.lower_bound > problem_.capacity)) {
       why_ = Stopped::kInfeasible;
-    } else if (arena() != kNone && arena() <= goal()) {
+    } else if (is_done()) {
       why_ = arena() <= result_.lower_bound ? Stopped::kOptimal : Stopped::kFit;
-    } else {
+    } else if (!why_) {
       poll();
     }
     return why_.has_value();
@@ -190,20 +191,19 @@ class Search {
     return tasks;
   }
 
-  // At first, two runs of three try for the goal itself, as an order either finds it soon or hardly ever;
-  // later one of two. The others try for something between it and what is known, or now and then for a proof
-  // on a window.
+  // Every second run tries for the goal itself, as an order either finds it soon or hardly ever. The others
+  // try for something between it and what is known, or now and then for a proof on a window.
   Task plan_task(Index index) {
     const Part& part = parts_.list()[index];
     Course& course = courses_[index];
     const auto n = static_cast<std::int64_t>(part.units.size());
     const std::int64_t turn = course.turns++;
-    const bool modest = turn < kHopeful ? turn % 3 == 2 : turn % 2 == 0;
+    const bool modest = turn % 2 == 1;
     Task task;
     task.part = index;
     task.modest = modest;
     task.turn = modest ? course.modest_turns++ : turn - course.modest_turns;
-    task.nodes = std::max(kLeastBudget, 2 * n) * luby(task.turn / 4 + 1);
+    task.nodes = std::max(kLeastBudget, 2 * n) * luby(task.turn / 8 + 1);
     task.calm = task.turn < 4;
     task.arena = goal();
     if (course.arena == kNone && !options_.fit) {

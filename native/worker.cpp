@@ -7,9 +7,9 @@
 namespace lowtide {
 namespace {
 
-constexpr double kNoise = 0.1;         // orders vary by keys multiplied by up to e to the power of this
-constexpr double kForget = 0.9;        // by run: how fast old conflicts lose weight
-constexpr double kLeastWeight = 0.02;  // of a buffer that is in no conflict, where 1 is in the worst
+constexpr double kNoise[] = {0.1, 0.2};  // in turn: keys vary by up to e to the power of this
+constexpr double kForget = 0.97;         // by run: how fast old conflicts lose weight
+constexpr double kLeastWeight = 0.02;    // of a buffer that is in no conflict, where 1 is in the worst
 
 // Buffers in the fullest sections first, widest first among those; or just the widest first. Width is
 // counted in sections, so that it does not depend on the clock.
@@ -25,7 +25,7 @@ std::vector<std::vector<double>> keys_of(const Instance& instance) {
     double total = 0;
     for (const Index s : instance.sections[j]) total = std::max(total, fullness[s] / peak);
     const auto width = static_cast<double>(instance.sections[j].size());
-    keys[0][j] = std::pow(total, 100) * width;
+    keys[0][j] = std::pow(total, 70) * width;
     keys[1][j] = width;
   }
   return keys;
@@ -98,9 +98,10 @@ Worker::Solver& Worker::solver(Index index, bool modest) {
 // Descending by key, with what has caused conflicts ahead; and with some noise, unless calm.
 std::vector<Index> Worker::order(const Solver& solver, const Task& task, const std::vector<double>& weights) {
   std::vector<double> key = solver.keys[task.turn % solver.keys.size()];
+  const double loudness = kNoise[task.turn / 2 % 2];
   for (std::size_t j = 0; j < key.size(); ++j) {
     if (!weights.empty()) key[j] *= weights[j];
-    if (!task.calm) key[j] *= std::exp(kNoise * noise());
+    if (!task.calm) key[j] *= std::exp(loudness * noise());
   }
   std::vector<Index> order(key.size());
   std::iota(order.begin(), order.end(), 0);

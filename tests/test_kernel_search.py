@@ -28,7 +28,9 @@ def problems(draw: st.DrawFn) -> Arrays:
     """Up to five buffers, with any mix of features."""
     n = draw(st.integers(1, 5))
     size = [draw(st.integers(0, 5)) for _ in range(n)]
-    alignment = draw(st.one_of(st.just([1] * n), st.just([4] * n), st.lists(st.integers(1, 4), min_size=n, max_size=n)))
+    alignment = draw(
+        st.one_of(st.just([1] * n), st.just([4] * n), st.lists(st.integers(1, 4), min_size=n, max_size=n))
+    )
     pin = [-1] * n
     coincide: list[tuple[int, int]] = []
     placements: list[tuple[int, int, int]] = []
