@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import lowtide
-from lowtide import Arena, Buffer, InfeasibleError, InputError, Plan, Problem
+from lowtide import Arena, Buffer, InfeasibleError, InputError, Placement, Plan, Problem
 from lowtide.frontends.json import plan_from_json
 from lowtide.outputs.csv import problem_to_csv
 from lowtide.pack import Options
@@ -82,6 +82,19 @@ def test_a_capacity_of_one_arena_of_two() -> None:
     assert lowtide.plan(problem, packer="exact", capacity={2: 8}).arenas == {1: 8, 2: 8}
     with pytest.raises(InfeasibleError, match="arena 2 has a capacity of 7 bytes"):
         lowtide.plan(problem, packer="exact", capacity={2: 7})
+
+
+def test_pins_inside_pins_with_a_free_buffer_between() -> None:
+    buffers = (
+        Buffer("outer", 12, ((0, 4),), offset=4),
+        Buffer("between", 8, ((0, 4),)),
+        Buffer("inner", 2, ((0, 4),), offset=10),
+    )
+    inside = (Placement("between", "outer", 2), Placement("inner", "between", 4))
+    assert exact(Problem(buffers, placements=inside)).offsets == (4, 6, 10)
+    for wrong in (inside[:1], inside[1:], (inside[0], Placement("inner", "between", 5))):
+        with pytest.raises(InputError, match=r"'outer'|'inner'"):
+            exact(Problem(buffers, placements=wrong))
 
 
 def test_out_of_time_is_no_proof() -> None:
@@ -273,7 +286,7 @@ def test_a_terminal_shows_how_the_search_goes(tmp_path: Path) -> None:
     screen = _read_all(ours)
     assert process.wait(timeout=100) == 0
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen)
-    lines = re.findall(r"best ([\d,]+) .*?bound ([\d,]+) .*?gap ([\d.]+), ([\d,]+) nodes, ([\d.]+) s", plain)
+    lines = re.findall(r"best ([\d,]+), bound ([\d,]+), gap ([\d.]+), ([\d,]+) nodes, ([\d.]+) s", plain)
     assert len(lines) > 3
     assert float(lines[-1][4]) > float(lines[0][4])
     assert int(lines[-1][3].replace(",", "")) > 0

@@ -13,7 +13,7 @@ from lowtide.errors import InfeasibleError, InputError, LowtideError
 from lowtide.hierarchy import pack_hierarchy
 from lowtide.pack.bounds import live_peak, lower_bound
 from lowtide.pack.registry import Options, Packer, Packing, get
-from lowtide.problem import ArenaUse, Plan, Problem, Progress
+from lowtide.problem import ArenaUse, Placement, Plan, Problem, Progress
 from lowtide.units import format_size
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _check_pins(problem: Problem) -> None:
         problem,
         buffers=pinned,
         may_coincide=tuple(pair for pair in problem.may_coincide if ids.issuperset(pair)),
-        placements=tuple(p for p in problem.placements if {p.inner, p.outer} <= ids),
+        placements=_among(problem, ids),
         regions=(),
     )
     for arena in among.arenas:
@@ -148,6 +148,20 @@ def _check_pins(problem: Problem) -> None:
             a = part.buffers[i].label
             other = f" and {part.buffers[j].label!r}" if j >= 0 else ""
             raise InputError(f"the pins of buffer {a!r}{other} cannot be kept ({kind}): correct or drop them")
+
+
+def _among(problem: Problem, ids: set[str]) -> tuple[Placement, ...]:
+    """Which of these buffers lie in one another, directly or inside others that are not among them."""
+    outwards = {placement.inner: placement for placement in problem.placements}
+    found = []
+    for placement in problem.placements:
+        step, distance = placement, placement.distance
+        while step.outer not in ids and step.outer in outwards:
+            step = outwards[step.outer]
+            distance += step.distance
+        if placement.inner in ids and step.outer in ids:
+            found.append(Placement(placement.inner, step.outer, distance))
+    return tuple(found)
 
 
 def _check_groups(part: Problem) -> None:

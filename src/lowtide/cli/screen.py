@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from lowtide.units import format_size
@@ -53,20 +54,12 @@ def ratio(size: int, bound: int) -> str:
 
 def show_plan(plan: Plan, name: str, reuse_pairs: int) -> None:
     """The arenas of a plan, and what was proved."""
+    from rich.measure import Measurement
+
     out = console()
-    made = table("arena", "buffers", "bytes", "live peak", "lower bound", "ratio", "")
-    for use in plan.uses:
-        here = sum(buffer.arena == use.id for buffer in plan.problem.buffers)
-        verdict = "[green]optimal[/]" if use.bytes == use.lower_bound_bytes else ""
-        made.add_row(
-            str(use.id),
-            f"{here:,}",
-            both(use.bytes),
-            both(use.live_peak_bytes),
-            both(use.lower_bound_bytes),
-            ratio(use.bytes, use.lower_bound_bytes),
-            verdict,
-        )
+    made = _arenas(plan, both)
+    if Measurement.get(out, out.options.update(width=1000), made).maximum > out.width:
+        made = _arenas(plan, "{:,}".format)
     count = _count(len(plan.offsets), "buffer")
     out.print(f"[bold]{_escape(name)}[/]: {count}, planned by {plan.packer}, {plan.hierarchy}")
     out.print(made)
@@ -74,6 +67,24 @@ def show_plan(plan: Plan, name: str, reuse_pairs: int) -> None:
         count = _count(len(plan.problem.frees), "buffer")
         out.print(f"{count} of unbounded size, not planned; the plan says where each is freed.")
     out.print(f"Verified: {reuse_pairs:,} pairs of buffers reuse each other's bytes. {plan.seconds:.3f} s.")
+
+
+def _arenas(plan: Plan, size: Callable[[int], str]) -> Table:
+    """A row for each arena."""
+    made = table("arena", "buffers", "bytes", "live peak", "lower bound", "ratio", "")
+    for use in plan.uses:
+        here = sum(buffer.arena == use.id for buffer in plan.problem.buffers)
+        verdict = "[green]optimal[/]" if use.bytes == use.lower_bound_bytes else ""
+        made.add_row(
+            str(use.id),
+            f"{here:,}",
+            size(use.bytes),
+            size(use.live_peak_bytes),
+            size(use.lower_bound_bytes),
+            ratio(use.bytes, use.lower_bound_bytes),
+            verdict,
+        )
+    return made
 
 
 def _count(number: int, what: str) -> str:
@@ -92,15 +103,22 @@ def searching(quiet: bool) -> Iterator[Callable[[Progress, int], None] | None]:
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    with console(stderr=True).status("planning") as status:
+    from rich.live import Live
+    from rich.spinner import Spinner
 
-        def report(progress: Progress, nodes: int) -> None:
-            best, bound = progress.arena_bytes, progress.lower_bound_bytes
-            status.update(
-                f"best {both(best)}, bound {both(bound)}, gap {ratio(best, bound)}, "
-                f"{nodes:,} nodes, {progress.seconds:.1f} s"
-            )
+    began, state = time.monotonic(), "planning"
+    spinner = Spinner("dots")
 
+    def report(progress: Progress, nodes: int) -> None:
+        nonlocal state
+        best, bound = progress.arena_bytes, progress.lower_bound_bytes
+        state = f"best {best:,}, bound {bound:,}, gap {ratio(best, bound)}, {nodes:,} nodes"
+
+    def line() -> Spinner:  # drawn anew several times a second: time passes even if there is no news
+        spinner.update(text=f"{state}, {time.monotonic() - began:.1f} s")
+        return spinner
+
+    with Live(get_renderable=line, console=console(stderr=True), transient=True, refresh_per_second=10):
         yield report
 
 
