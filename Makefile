@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' | sort)
 KERNEL := CMakeLists.txt pyproject.toml $(wildcard native/*.cpp native/*.hpp)
-# Only for what runs here: a plain "pip install torch" takes another build.
+# constraints.txt holds the versions that are tested; without it pip would take the newest torch.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 .PHONY: help demo test test-slow test-native lint format bench clean FORCE

@@ -59,7 +59,7 @@ def main() -> None:
         clock.append(time.perf_counter())
         replay(loaded.imported, plan, inputs)
         clock.append(time.perf_counter())
-        naive = lowtide.plan(loaded.problem, packer="naive").arena_bytes
+        naive = lowtide.plan(loaded.problem, packer="naive", hierarchy="sum").arena_bytes
         table.add_row(
             name,
             f"{len(plan.offsets):,}",

@@ -1,7 +1,8 @@
 """The exceptions that Lowtide raises on purpose.
 
 Every message is one line that names the file, the buffer or the node, and says what to do. The
-command line prints it and exits 2; nothing else is ever shown to a user without ``--traceback``.
+command line prints it and exits 2, or 1 if the answer is no: a plan is wrong, a replay differs, no
+plan fits. Nothing else is ever shown to a user without ``--traceback``.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def plan_from_json(text: str, name: str = "<json>") -> Plan:
     """The plan in JSON text; ``name`` stands for it in messages.
 
     Its totals must follow from its offsets, but whether the offsets are right is for
-    :func:`lowtide.verify.verify` to say.
+    :func:`lowtide.verify` to say.
 
     Raises:
         InputError: it is not a plan of a known version; the message says where and what to do.

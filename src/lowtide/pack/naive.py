@@ -1,4 +1,7 @@
-"""naive: every buffer has bytes of its own. What memory costs without planning."""
+"""naive: every buffer has bytes of its own; under the policy ``sum``, what memory costs without planning.
+
+Looser policies let regions share even so, since each also considers the plans of the stricter ones.
+"""
 
 from __future__ import annotations
 
