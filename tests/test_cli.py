@@ -88,7 +88,7 @@ def test_verify_exits_1_and_lists_every_fault(buffers: Path, tmp_path: Path) -> 
         (["plan", "nowhere.csv"], "nowhere.csv"),
         (["plan", "{}", "--packer", "best"], "there is no packer 'best'"),
         (["plan", "{}", "--hierarchy", "tall"], "there is no hierarchy 'tall'"),
-        (["plan", "{}", "--alignment", "0"], None),
+        (["plan", "{}", "--alignment", "0"], "alignment 0 is not a whole number"),
         (["plan", "{}", "--capacity", "lots"], "'lots' is not a size"),
         (["plan", "{}", "--capacity", "2=1", "--capacity", "2=3"], "arena 2 has one already"),
         (["replay", "{}"], "holds no program to run"),
