@@ -17,7 +17,7 @@ help:
 
 $(VENV)/.tools: constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) torch
+	$(PIP) torch executorch
 	$(PIP) "scikit-build-core>=0.11" "nanobind>=2.7" cmake ninja
 	@touch $@
 
@@ -26,7 +26,7 @@ $(VENV)/.sources: $(VENV)/.tools FORCE
 	@echo '$(SOURCES)' | cmp -s - $@ || echo '$(SOURCES)' > $@
 
 $(VENV)/.installed: $(VENV)/.tools $(VENV)/.sources $(KERNEL)
-	$(PIP) --no-build-isolation --editable ".[torch,dev]"
+	$(PIP) --no-build-isolation --editable ".[executorch,dev]"
 	@touch $@
 
 demo: $(VENV)/.installed

@@ -90,7 +90,9 @@ bool legal(const Problem& p, const Packing& packing) {
   if (static_cast<Index>(at.size()) != p.count()) return false;
   Bytes arena = p.reserved;
   for (Index i = 0; i < p.count(); ++i) {
-    if (at[i] < p.reserved || at[i] % p.alignment[i] != 0) return false;
+    // A buffer of no bytes is in nobody's way, not even the reserved bytes'.
+    if (p.size[i] > 0 && at[i] < p.reserved) return false;
+    if (at[i] < 0 || at[i] % p.alignment[i] != 0) return false;
     if (p.pin[i] != kNone && at[i] != p.pin[i]) return false;
     if (p.size[i] > 0) arena = std::max(arena, at[i] + p.size[i]);
     for (Index j = 0; j < i; ++j) {
