@@ -232,8 +232,15 @@ def _regions(draw: DrawFn, horizon: int) -> tuple[RegionSpan, ...]:
     children = draw(st.lists(names, max_size=2, unique=True).filter(lambda drawn: ROOT not in drawn))
     if not children and draw(st.booleans()):
         return ()
-    root = RegionSpan(ROOT, "root", ((0, horizon),))
-    return (root, *(RegionSpan(name, "branch", draw(lifetimes(horizon=horizon)), ROOT) for name in children))
+    # Calls of one region take turns with those of the other, so that no two overlap.
+    ticks = sorted(draw(st.sets(st.integers(1, horizon + 8), min_size=4, max_size=8)))
+    calls = list(zip(ticks[::2], ticks[1::2], strict=False))
+    spans = [calls[turn :: len(children)] for turn in range(len(children))]
+    root = RegionSpan(ROOT, "root", ((0, horizon + 9),))
+    return (
+        root,
+        *(RegionSpan(name, "branch", tuple(span), ROOT) for name, span in zip(children, spans, strict=True)),
+    )
 
 
 @st.composite

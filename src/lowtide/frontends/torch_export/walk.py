@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -68,6 +68,7 @@ class Walker:
         self._known: dict[int, int] = {}
         self._constants: dict[int, int] = {}
         self._scratch_users: dict[str, list[str]] = {}
+        self._passed: dict[fx.Node, Any] = {}
 
     def walk(self, module: fx.GraphModule, name: str, kind: str, parent: int | None) -> int:
         """Position of the region of a graph module; one that is called twice is one region."""
@@ -85,7 +86,7 @@ class Walker:
         return draft
 
     def _placeholder(self, draft: RegionDraft, node: fx.Node) -> None:
-        fake = fake_of(draft, node)
+        fake = self._passed[node] if node in self._passed else fake_of(draft, node)
         draft.fakes[node] = fake
         draft.placeholders.append(node)
         if draft.parent is None:
@@ -257,6 +258,8 @@ class Walker:
             return self.memory.own(path, draft.position, tensor, kind, (), name, source)
 
         path = f"{draft.name}/{node.name}"
+        for graph in called.graphs:
+            self._note_passed(draft, called_graph(draft, graph)[0], called.operands)
         regions = tuple(
             self.walk(*called_graph(draft, graph), role, draft.position)
             for graph, role in zip(called.graphs, called.roles, strict=True)
@@ -278,6 +281,16 @@ class Walker:
         draft.calls[node] = called
         draft.nodes.append(node)
         draft.steps.append(Step(node.name, name, effects=True, call=call, source=source))
+
+    def _note_passed(self, draft: RegionDraft, module: fx.GraphModule, operands: Sequence[Any]) -> None:
+        """Tracers leave placeholders of lifted constants bare: what the caller passes says what they hold."""
+        if not operands:
+            return
+        last = module.graph.find_nodes(op="placeholder")[-len(operands) :]
+        for placeholder, operand in zip(last, operands, strict=False):
+            known = isinstance(operand, fx.Node) and operand in draft.fakes
+            if known and not placeholder.meta.keys() & {"val", "example_value"}:
+                self._passed[placeholder] = draft.fakes[operand]
 
     def _bind(self, node: fx.Node, call: Call, slices: int) -> None:
         """Note what the call passes for each parameter, and that the numbers agree."""
