@@ -130,7 +130,8 @@ void bind_objects(nb::module_& m) {
       .def_ro("total", &ObjectAssignment::total)
       .def_ro("lower_bound", &ObjectAssignment::lower_bound)
       .def_ro("optimal", &ObjectAssignment::optimal)
-      .def_ro("nodes", &ObjectAssignment::nodes);
+      .def_ro("nodes", &ObjectAssignment::nodes)
+      .def_ro("interrupted", &ObjectAssignment::interrupted);
   m.def(
       "greedy_objects",
       [](const Problem& p, const std::vector<Index>& order, std::string_view choice) {
@@ -143,7 +144,9 @@ void bind_objects(nb::module_& m) {
       [](const Problem& p, double seconds, std::int64_t nodes, std::uint64_t seed) {
         std::atomic<bool> stop = false;
         ObjectAssignment result;
-        Interruptible::run(seconds, stop, [&] { result = assign_objects(p, nodes, seed, stop); }, [] {});
+        const auto work = [&] { result = assign_objects(p, nodes, seed, stop); };
+        const bool interrupted = Interruptible::run(seconds, stop, work, [] {});
+        result.interrupted = interrupted;
         return result;
       },
       nb::arg("problem"), nb::arg("seconds") = 1e9, nb::arg("nodes") = 10'000'000, nb::arg("seed") = 0);

@@ -60,9 +60,8 @@ class Search {
   SearchResult run() {
     note();
     adopt(options_.incumbent);
-    for (const char* name : {"size", "area"}) {
-      if (!stopped()) adopt(first_fit(name));
-    }
+    adopt(first_fit("size"));  // whatever the clock says: anytime means that there is a plan
+    if (!stopped()) adopt(first_fit("area"));
     while (!stopped()) {
       const std::vector<Task> tasks = plan_round();
       if (tasks.empty()) return finish(Stopped::kExhausted);

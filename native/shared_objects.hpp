@@ -18,7 +18,8 @@ struct ObjectAssignment {
   Bytes total = 0;
   Bytes lower_bound = 0;
   bool optimal = false;
-  std::int64_t nodes = 0;  // of the exact search
+  std::int64_t nodes = 0;    // of the exact search
+  bool interrupted = false;  // from the keyboard
 };
 
 // Which free object a buffer takes; it makes a new one if there is none.

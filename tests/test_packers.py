@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 from typing import Any
 
 import pytest
@@ -10,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lowtide
-from lowtide import Arena, Buffer, InfeasibleError, InputError, Placement, Problem, UnsupportedError
+from lowtide import (
+    Arena,
+    Buffer,
+    InfeasibleError,
+    InputError,
+    Placement,
+    Problem,
+    RegionSpan,
+    UnsupportedError,
+)
+from lowtide.hierarchy import POLICIES
 from lowtide.pack import Options, Packing, names, register, registry
 from lowtide.planner import plan_problem
 from strategies import live_peak, problems
@@ -215,3 +226,43 @@ def test_a_packer_that_misbehaves_is_found_out(offsets: tuple[int, ...], message
 def test_options_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
         Options(**wrong)
+
+
+def test_history_of_several_arenas_only_improves() -> None:
+    hard = [
+        Buffer(f"{a}{i}", 10 + 7 * i % 13, ((i % 5, 5 + i % 4),), arena=a) for a in (1, 2) for i in range(30)
+    ]
+    history = plan_problem(Problem(tuple(hard)), options=Options(timeout=0.2)).history
+    assert len(history) >= 2
+    for before, after in itertools.pairwise(history):
+        assert after.seconds >= before.seconds
+        assert after.arena_bytes <= before.arena_bytes
+        assert after.lower_bound_bytes >= before.lower_bound_bytes
+
+
+@pytest.mark.parametrize("packer", names())
+def test_a_bound_is_never_above_the_plan(packer: str) -> None:
+    """Plans with objects have a bound of their own, which plans without them may beat."""
+    regions = (
+        RegionSpan("root", "root", ((0, 9),)),
+        RegionSpan("root/a", "branch", ((1, 4),), "root"),
+        RegionSpan("root/b", "branch", ((4, 7),), "root"),
+    )
+    for alignment in (1, 64):
+        buffers = (
+            Buffer("a1", 50, ((1, 3),), alignment, region="root/a"),
+            Buffer("a2", 50, ((2, 4),), alignment, region="root/a"),
+            Buffer("b", 100, ((4, 6),), region="root/b"),
+        )
+        before = 0
+        for policy in POLICIES:
+            plan = plan_problem(Problem(buffers, regions=regions), packer=packer, hierarchy=policy)
+            plan.verify()
+            assert plan.lower_bound_bytes <= plan.arena_bytes
+            assert plan.arena_bytes >= before
+            before = plan.arena_bytes
+
+
+def test_exact_has_a_plan_however_little_time_there_is() -> None:
+    many = tuple(Buffer(str(i), 16 + i % 97, ((i % 500, i % 500 + 20),)) for i in range(4000))
+    assert plan_problem(Problem(many), packer="exact", options=Options(timeout=0.001)).verify() > 0

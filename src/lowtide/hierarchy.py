@@ -58,15 +58,18 @@ def pack_hierarchy(
         return pack(problem)
     tree = _Tree(problem, pack)
     best: Packing | None = None
+    proved = bound
     # The loosest first: it usually meets the bound, and then the stricter ones need not be tried.
     for attempt in POLICIES[POLICIES.index(policy) :]:
         found = tree.packing(attempt)
+        if attempt == "joint" and found.object_ids is None:
+            proved = max(proved, found.lower_bound)  # of plans with objects it would hold for no others
         if best is None or _end(problem, found) < _end(problem, best):
-            best = replace(found, lower_bound=max(found.lower_bound, best.lower_bound if best else 0))
-        if _end(problem, best) <= max(bound, best.lower_bound):
+            best = found
+        if _end(problem, best) <= proved:
             break
     assert best is not None
-    return best
+    return replace(best, lower_bound=max(best.lower_bound, proved))
 
 
 def _end(problem: Problem, packing: Packing) -> int:

@@ -47,12 +47,13 @@ def plan_problem(
     began = time.perf_counter()
     offsets = [0] * len(problem.buffers)
     objects: list[int | None] = [None] * len(problem.buffers)
-    uses, histories = [], []
+    uses, histories, starts = [], [], []
     interrupted = False
     for turn, arena in enumerate(problem.arenas):
         part, positions = problem.part(arena)
         floor = lower_bound(part)
         _check_groups(part)
+        starts.append(time.perf_counter() - began)
         budget = _Budget(part, options, pack, len(problem.arenas) - turn, began, interrupted)
         packing = pack_hierarchy(part, hierarchy, budget.pack, floor)
         interrupted = budget.interrupted
@@ -74,7 +75,7 @@ def plan_problem(
         hierarchy=hierarchy,
         object_ids=tuple(objects) if objects and None not in objects else None,
         seconds=time.perf_counter() - began,
-        history=_merge_histories(uses, histories),
+        history=_merge_histories(uses, histories, starts),
         interrupted=interrupted,
     )
 
@@ -182,10 +183,16 @@ def _check_packing(part: Problem, packing: Packing, packer: str) -> None:
         raise LowtideError(
             f"packer {packer!r} returned an offset that is not a whole number from 0 to 2^63 - 1"
         )
-    for kind, i, j in _kernel.check(to_kernel(part), packing.offsets, 1).violations:
-        if kind != "capacity":
-            names = " and ".join(repr(part.buffers[k].label) for k in (i, j) if k >= 0)
-            raise LowtideError(f"packer {packer!r} returned a wrong plan: {kind} of {names}")
+    top = max((o + b.size for o, b in zip(packing.offsets, part.buffers, strict=True)), default=0)
+    if top >= LIMIT:
+        raise LowtideError(f"packer {packer!r} returned a plan that ends beyond 2^63 - 1")
+    if packing.lower_bound > max(top, part.arenas[0].reserved if part.arenas else 0):
+        raise LowtideError(
+            f"packer {packer!r} claims a bound of {packing.lower_bound} bytes above its own plan"
+        )
+    for kind, i, j in _kernel.check(to_kernel(part.without_capacity()), packing.offsets, 1).violations:
+        names = " and ".join(repr(part.buffers[k].label) for k in (i, j) if k >= 0)
+        raise LowtideError(f"packer {packer!r} returned a wrong plan: {kind} of {names}")
 
 
 def _check_capacity(arena: Arena, use: ArenaUse) -> None:
@@ -201,18 +208,25 @@ def _bytes(count: int) -> str:
     return f"{count} bytes" if count < 1024 else f"{count} bytes ({format_size(count)})"
 
 
-def _merge_histories(uses: list[ArenaUse], histories: list[tuple[Progress, ...]]) -> tuple[Progress, ...]:
-    """Histories of the arenas as one: arenas are packed in turn, so the others count as they ended."""
-    total = sum(use.bytes for use in uses)
-    bound = sum(use.lower_bound_bytes for use in uses)
+def _merge_histories(
+    uses: list[ArenaUse], histories: list[tuple[Progress, ...]], starts: list[float]
+) -> tuple[Progress, ...]:
+    """Histories of the arenas, which are packed in turn, as one of their sum.
+
+    While one is packed, those before it count as they ended and those after it as they will begin.
+    """
     merged: list[Progress] = []
-    for use, history in zip(uses, histories, strict=True):
+    for turn, (history, start) in enumerate(zip(histories, starts, strict=True)):
+        others = [
+            (use.bytes, use.lower_bound_bytes)
+            if other < turn or not histories[other]
+            else (histories[other][0].arena_bytes, histories[other][0].lower_bound_bytes)
+            for other, use in enumerate(uses)
+            if other != turn
+        ]
+        arena, bound = sum(a for a, _ in others), sum(b for _, b in others)
         merged += [
-            Progress(
-                entry.seconds,
-                total - use.bytes + entry.arena_bytes,
-                bound - use.lower_bound_bytes + entry.lower_bound_bytes,
-            )
+            Progress(start + entry.seconds, arena + entry.arena_bytes, bound + entry.lower_bound_bytes)
             for entry in history
         ]
     return tuple(merged)

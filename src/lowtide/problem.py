@@ -166,6 +166,12 @@ class Problem:
         )
         return part, positions
 
+    def without_capacity(self) -> Problem:
+        """The same problem with arenas of any size; itself if they are."""
+        if all(arena.capacity is None for arena in self.arenas):
+            return self
+        return replace(self, arenas=tuple(replace(arena, capacity=None) for arena in self.arenas))
+
     @property
     def has_permissions(self) -> bool:
         """Whether any two live buffers may share bytes; then live bytes are no lower bound."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lowtide import _kernel
 from lowtide.arrays import to_kernel
 from lowtide.pack.bounds import lower_bound
-from lowtide.pack.exact import no_plan, search
+from lowtide.pack.exact import check_rules, no_plan, search
 from lowtide.pack.registry import Options, Packing
 from lowtide.problem import Progress
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 SEARCH_LIMIT = 6_000
 """Above so many buffers local improvement goes first, and gets most of the time."""
+
+SEARCH_MOST = 20_000
+"""Above so many, exact search is left out: what it needs to begin with would cost more than it can win."""
 
 FIRST_SHARE = 0.9
 """Of the time, for whichever goes first; the other gets what is left."""
@@ -41,6 +44,7 @@ def auto(problem: Problem, options: Options) -> Packing:
     Raises:
         InfeasibleError: the pins contradict each other, or the search proves that nothing fits the capacity.
     """
+    check_rules(options)
     return _Portfolio(problem, options).run()
 
 
@@ -49,6 +53,7 @@ class _Portfolio:
         self.problem, self.options = problem, options
         self.began = time.perf_counter()
         self.arrays = to_kernel(problem)
+        self.unlimited = to_kernel(problem.without_capacity())
         self.bound = lower_bound(problem)
         self.best: tuple[int, list[int]] | None = None  # arena and offsets
         self.history: list[Progress] = []
@@ -73,10 +78,12 @@ class _Portfolio:
     def stages(self) -> None:
         """Cheap heuristics, then search and local improvement, whichever suits the size first."""
         self.cheap()
-        stages = [self.search, self.improve]
-        if len(self.problem.buffers) > SEARCH_LIMIT:
-            stages.reverse()
-        for share, stage in zip((FIRST_SHARE, 1.0), stages, strict=True):
+        count = len(self.problem.buffers)
+        stages = [self.search, self.improve] if count <= SEARCH_LIMIT else [self.improve, self.search]
+        shares = [FIRST_SHARE, 1.0]
+        if count > SEARCH_MOST:
+            stages, shares = [self.improve], [1.0]
+        for share, stage in zip(shares, stages, strict=True):
             left = self.left()
             if self.done() or (left is not None and left <= 0):
                 break
@@ -119,8 +126,8 @@ class _Portfolio:
         """First fit under two orders: enough for most real models. Pins may leave it without a plan."""
         for order in _ORDERS:
             found = _kernel.first_fit(self.arrays, _kernel.order_by(self.arrays, order))
-            faults = _kernel.check(self.arrays, found.offsets, 1).violations
-            if all(kind == "capacity" for kind, _, _ in faults):
+            faults = _kernel.check(self.unlimited, found.offsets, 1).violations
+            if not faults:
                 self.offer(found.arena, found.offsets)
             if self.done():
                 return

@@ -34,9 +34,6 @@ def exact(problem: Problem, options: Options) -> Packing:
         InfeasibleError: no plan keeps the capacity or the pins, or none was found in time.
         InputError: a rule to disable does not exist.
     """
-    unknown = sorted(set(options.disable) - set(rules()))
-    if unknown:
-        raise InputError(f"there is no rule {unknown[0]!r} to disable: there are {', '.join(rules())}")
     capacity = problem.arenas[0].capacity if problem.arenas else None
     found = search(to_kernel(problem), options, fit=capacity is not None)
     bound = max(found.lower_bound, lower_bound(problem))
@@ -58,12 +55,17 @@ def search(
     fit: bool = False,
     incumbent: Sequence[int] | None = None,
 ) -> _kernel.SearchResult:
-    """The kernel's search under a packer's options; ``timeout`` in seconds stands in for theirs."""
+    """The kernel's search under a packer's options; ``timeout`` in seconds stands in for theirs.
+
+    Raises:
+        InputError: a rule to disable does not exist.
+    """
+    check_rules(options)
     limit = options.timeout if timeout is None else timeout
     return _kernel.search(
         arrays,
         fit=fit,
-        deadline=limit or 0.0,
+        deadline=0.0 if limit is None else max(limit, 1e-9),  # the kernel's 0 is no deadline at all
         threads=options.threads,
         seed=options.seed,
         incumbent=None if incumbent is None else list(incumbent),
@@ -72,9 +74,20 @@ def search(
     )
 
 
+def check_rules(options: Options) -> None:
+    """Refuse to disable a rule that does not exist."""
+    unknown = sorted(set(options.disable) - set(rules()))
+    if unknown:
+        raise InputError(f"there is no rule {unknown[0]!r} to disable: there are {', '.join(rules())}")
+
+
 def no_plan(problem: Problem, stopped: str, bound: int) -> InfeasibleError:
     """The error for a search that ended without a plan."""
     arena = problem.arenas[0]
+    if stopped == "exhausted":
+        return InfeasibleError(
+            f"arena {arena.id}: no plan was found, and the problem is too large for exact search: use auto"
+        )
     if stopped != "infeasible":
         when = "before it was interrupted" if stopped == "interrupted" else "in time"
         return InfeasibleError(

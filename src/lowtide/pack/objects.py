@@ -48,7 +48,7 @@ def shared_objects(problem: Problem, options: Options) -> Packing:
     found = _kernel.shared_objects(arrays, seconds=seconds, seed=options.seed)
     reserved = problem.arenas[0].reserved if problem.arenas else 0
     packing = _side_by_side(problem, found.objects)
-    return replace(packing, lower_bound=reserved + found.lower_bound)
+    return replace(packing, lower_bound=reserved + found.lower_bound, interrupted=found.interrupted)
 
 
 def _arrays(problem: Problem, packer: str) -> _kernel.Problem:
