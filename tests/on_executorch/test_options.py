@@ -47,6 +47,35 @@ def test_inputs_and_outputs_planned_or_not(results, inputs, outputs):
     assert len(planning.notes) == (0 if outputs else 3)
 
 
+class WrittenInput(nn.Module):
+    """Writes to its input, directly or with a cond's result; what was written is an output too."""
+
+    def __init__(self, through_cond: bool) -> None:
+        super().__init__()
+        self.through_cond = through_cond
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * 3
+        if self.through_cond:
+            x.copy_(torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x * 2, (x,)))
+        else:
+            x.add_(1)
+        return x * 2 + y
+
+
+@pytest.mark.parametrize("inputs", [True, False])
+@pytest.mark.parametrize("outputs", [True, False])
+@pytest.mark.parametrize("through_cond", [True, False])
+def test_inputs_that_are_written_to(inputs, outputs, through_cond):
+    torch.manual_seed(0)
+    model = WrittenInput(through_cond)
+    calls = [(torch.rand(2, 3),), (-torch.rand(2, 3),), (torch.rand(2, 3),)]
+    planning = MemoryPlanningPass(alloc_graph_input=inputs, alloc_graph_output=outputs)
+    lowered = lower(edge_of(model, calls[0]), planning)
+    found = [outcome[-1:] for outcome in lowered.run(calls)]  # what was written comes first
+    assert differences(eager(model, calls), found) == []
+
+
 @pytest.mark.parametrize(
     ("inputs", "outputs", "clones"), [(True, True, 0), (False, True, 1), (True, False, 2)]
 )

@@ -111,9 +111,12 @@ def add_copies(root: fx.GraphModule, signature: Any, *, plan_inputs: bool, plan_
     def is_handed_over(node: fx.Node, seen: set[Any]) -> bool:
         """Whether the caller provides memory for an output that the runtime does not write there."""
         spec = spec_of(node)
-        if spec.const or node.target in state:
+        origin = node
+        while origin.op == "call_function" and _is_inplace_node(origin):
+            origin = origin.args[0]  # an input that was written to is still the input
+        if spec.const or origin.target in state:
             return False
-        if node.op == "placeholder":
+        if origin.op == "placeholder":
             return not (plan_inputs and plan_outputs)
         again = spec in seen
         seen.add(spec)
