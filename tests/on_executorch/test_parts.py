@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import subprocess
 import sys
 import warnings
@@ -22,7 +21,7 @@ from zoo import ZOO
 
 import lowtide.executorch
 from lowtide.errors import LowtideError, UnsupportedError, VerificationError
-from lowtide.executorch import MemoryPlanningPass, algorithm, planning_pass, version
+from lowtide.executorch import MemoryPlanningPass, algorithm, planning_pass
 from lowtide.executorch.copies import add_copies
 from lowtide.executorch.specs import Groups, outputs_of, spec_of, specs_of
 from lowtide.executorch.writing import object_ids
@@ -57,29 +56,6 @@ def test_lowtide_itself_does_not_import_executorch():
         "assert not hasattr(executorch, 'MemoryPlanningPass')"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=300)
-
-
-@pytest.mark.parametrize("found", ["1.3.0", "2.0.0+cpu"])
-def test_another_version_is_refused_in_one_line(monkeypatch, found):
-    monkeypatch.setattr(importlib.metadata, "version", lambda name: found)
-    with pytest.raises(UnsupportedError, match=r"pip install executorch==1\.4\.1") as caught:
-        version.require_supported()
-    assert found in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_build_of_a_supported_version_is_accepted(monkeypatch):
-    monkeypatch.setattr(importlib.metadata, "version", lambda name: "1.4.1+cpu")
-    version.require_supported()
-
-
-def test_a_missing_executorch_is_named(monkeypatch):
-    def missing(name):
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", missing)
-    with pytest.raises(UnsupportedError, match="is not installed"):
-        version.require_supported()
 
 
 def test_no_plan_before_anything_was_planned():

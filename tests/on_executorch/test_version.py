@@ -13,7 +13,8 @@ from lowtide.executorch.version import require_supported
 @pytest.mark.parametrize(
     ("package", "version", "message"),
     [
-        ("executorch", "1.5.0", "executorch 1.5.0 is installed"),
+        ("executorch", "1.3.0", r"executorch 1.3.0 is installed.*pip install executorch==1\.4\.1"),
+        ("executorch", "2.0.0+cpu", r"executorch 2.0.0\+cpu is installed"),
         ("executorch", None, "executorch is not installed"),
         ("torch", "2.14.1+cpu", r"torch 2.14.1\+cpu is installed"),
     ],
