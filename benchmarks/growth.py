@@ -1,7 +1,8 @@
 """How time, memory and gap grow with the number of buffers, on synthetic problems.
 
 For each distribution and count, in a process of its own: one pass of first fit by size (the CPU seconds from
-whose growth the exponent is fitted), and a run of the portfolio under a deadline. Every plan is checked.
+whose growth the exponent is fitted), and the default packer through the public interface under a deadline,
+which its cheap first plans may exceed. Every plan is checked.
 
     python benchmarks/growth.py --counts 1000 10000 100000 1000000 --seconds 15
 """
@@ -19,13 +20,15 @@ from rich.console import Console
 from rich.table import Table
 
 from instances import load
-from lowtide import _kernel
+from lowtide import Buffer, Problem, _kernel
+from lowtide.pack import Options
+from lowtide.planner import plan_problem
 from synthetic import DISTRIBUTIONS
 
 
 @dataclass(frozen=True)
 class Growth:
-    """One row: seconds of CPU for one pass, its gap; wall seconds of the portfolio, its gap; peak memory."""
+    """One row: CPU seconds and gap of one pass; wall seconds and gap of the default packer; peak memory."""
 
     distribution: str
     count: int
@@ -48,7 +51,8 @@ def _verified(problem: _kernel.Problem, offsets: list[int]) -> float:
 
 def measure(distribution: str, count: int, seconds: float, threads: int, seed: int) -> Growth:
     """Plans one synthetic problem and measures it; run it in a fresh process, for the peak of memory."""
-    problem = load(f"{distribution}:{count}", seed).problem()
+    instance = load(f"{distribution}:{count}", seed)
+    problem = instance.problem()
     bound = _kernel.live_peak(problem)
 
     begin = time.process_time()
@@ -57,17 +61,20 @@ def measure(distribution: str, count: int, seconds: float, threads: int, seed: i
     check_seconds = _verified(problem, packing.offsets)
 
     begin = time.monotonic()
-    result = _kernel.improve(problem, seconds, threads=threads, seed=seed)
+    columns = zip(instance.sizes.tolist(), instance.starts.tolist(), instance.stops.tolist(), strict=True)
+    asked = Problem(tuple(Buffer(str(i), size, ((a, b),)) for i, (size, a, b) in enumerate(columns)))
+    begin = time.monotonic()
+    plan = plan_problem(asked, options=Options(timeout=seconds, threads=threads, seed=seed))
     elapsed = time.monotonic() - begin
-    _verified(problem, result.offsets)
+    plan.verify()
     return Growth(
         distribution,
         count,
         pass_seconds,
         packing.arena / bound,
-        result.history[0][0],
+        plan.history[0].seconds,
         elapsed,
-        result.arena / bound,
+        plan.arena_bytes / plan.lower_bound_bytes,
         check_seconds,
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     )
@@ -87,7 +94,7 @@ def main() -> None:
     parser.add_argument(
         "--distributions", nargs="+", default=list(DISTRIBUTIONS), choices=list(DISTRIBUTIONS)
     )
-    parser.add_argument("--seconds", type=float, default=15.0, help="deadline of the portfolio")
+    parser.add_argument("--seconds", type=float, default=15.0, help="deadline of the default packer")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -99,7 +106,7 @@ def main() -> None:
         "pass, CPU s",
         "ratio",
         "first plan, s",
-        "portfolio, s",
+        "plan, s",
         "ratio",
         "check, s",
         "peak MB",
