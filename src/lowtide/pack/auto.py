@@ -53,7 +53,8 @@ class _Portfolio:
         self.problem, self.options = problem, options
         self.began = time.perf_counter()
         self.arrays = to_kernel(problem)
-        self.unlimited = to_kernel(problem.without_capacity())
+        unlimited = problem.without_capacity()
+        self.unlimited = self.arrays if unlimited is problem else to_kernel(unlimited)
         self.bound = lower_bound(problem)
         self.best: tuple[int, list[int]] | None = None  # arena and offsets
         self.history: list[Progress] = []
@@ -129,7 +130,8 @@ class _Portfolio:
             faults = _kernel.check(self.unlimited, found.offsets, 1).violations
             if not faults:
                 self.offer(found.arena, found.offsets)
-            if self.done():
+            left = self.left()
+            if self.done() or (self.best is not None and left is not None and left <= 0):
                 return
 
     def search(self, seconds: float | None) -> None:
