@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
 from hypothesis import settings
 
 # A busy machine is no reason to fail: how long a case takes is for benchmarks to say.
 settings.register_profile("lowtide", deadline=None)
 settings.load_profile("lowtide")
+
+
+@pytest.fixture(autouse=True)
+def fresh_tracer() -> None:
+    """Forget what PyTorch's tracer has seen.
+
+    It remembers shapes by code object and makes those that changed dynamic, so that what a test exports
+    would depend on which tests ran before it in the same process.
+    """
+    if "torch._dynamo" in sys.modules:
+        sys.modules["torch._dynamo"].reset()
