@@ -248,23 +248,14 @@ def one_line(caught: pytest.ExceptionInfo[LowtideError], name: str) -> str:
     return message
 
 
-@pytest.mark.parametrize("case", CSV)
-def test_hostile_csv(case: str, tmp_path: Path) -> None:
-    content, why = CSV[case]
-    path = tmp_path / "hostile.csv"
+@pytest.mark.parametrize(
+    ("suffix", "case"), [*(("csv", case) for case in CSV), *(("json", case) for case in JSON)]
+)
+def test_hostile_files(suffix: str, case: str, tmp_path: Path) -> None:
+    content, why = {"csv": CSV, "json": JSON}[suffix][case]
+    path = tmp_path / f"hostile.{suffix}"
     path.write_bytes(content)
-    for read in (read_csv, load):
-        with pytest.raises(LowtideError) as caught:
-            read(path)
-        assert why in one_line(caught, str(path))
-
-
-@pytest.mark.parametrize("case", JSON)
-def test_hostile_json(case: str, tmp_path: Path) -> None:
-    content, why = JSON[case]
-    path = tmp_path / "hostile.json"
-    path.write_bytes(content)
-    for read in (read_json, load):
+    for read in (read_csv if suffix == "csv" else read_json, load):
         with pytest.raises(LowtideError) as caught:
             read(path)
         assert why in one_line(caught, str(path))

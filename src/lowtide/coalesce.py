@@ -12,41 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lowtide.classes import Classes
 from lowtide.liveness import bits, positions
 
 if TYPE_CHECKING:
     from lowtide.flow import FlowGraph, Point
     from lowtide.liveness import Liveness
     from lowtide.program import Storage
-
-
-class Classes:
-    """Disjoint sets of storages; each set is one buffer."""
-
-    def __init__(self, count: int) -> None:
-        self._parent = list(range(count))
-
-    def find(self, storage: int) -> int:
-        """The storage that stands for this one's class."""
-        root = storage
-        while self._parent[root] != root:
-            root = self._parent[root]
-        while self._parent[storage] != root:
-            self._parent[storage], storage = root, self._parent[storage]
-        return root
-
-    def merge(self, a: int, b: int) -> int:
-        """Join two classes; the lower position stands for both."""
-        low, high = sorted((self.find(a), self.find(b)))
-        self._parent[high] = low
-        return low
-
-    def members(self) -> dict[int, list[int]]:
-        """Members of each class by its representative, in order."""
-        found: dict[int, list[int]] = {}
-        for storage in range(len(self._parent)):
-            found.setdefault(self.find(storage), []).append(storage)
-        return found
 
 
 def coalesce(flow: FlowGraph, liveness: Liveness) -> Classes:

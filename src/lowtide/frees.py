@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lowtide.problem import Free
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from lowtide.program import Program, Step
 
@@ -36,7 +36,7 @@ def find_frees(program: Program) -> tuple[Free, ...]:
         kept = _union(holds, outgoing)
         last: dict[int, str] = {}
         for step in region.steps:
-            values = {*_mentions(step), *(v for r in _called(step) for v in captured[r])}
+            values = {*step.values, *(v for r in _called(step) for v in captured[r])}
             for storage in _union(holds, values) & unbounded:
                 last[storage] = step.name
         for storage, step_name in sorted(last.items()):
@@ -69,7 +69,7 @@ def _captures(program: Program) -> list[set[int]]:
         region = program.regions[position]
         used = {v for v in region.outputs if v is not None}
         for step in region.steps:
-            used.update(_mentions(step))
+            used.update(step.values)
             for callee in _called(step):
                 used.update(found[callee])
         found[position] = {v for v in used if program.values[v].region != position}
@@ -82,14 +82,3 @@ def _called(step: Step) -> tuple[int, ...]:
 
 def _union(holds: list[set[int]], values: Iterable[int]) -> set[int]:
     return {storage for value in values for storage in holds[value]}
-
-
-def _mentions(step: Step) -> Iterator[int]:
-    """Every value that a step names, as an argument of a call too."""
-    yield from step.reads
-    yield from step.writes
-    yield from step.partial
-    if step.call is not None:
-        call = step.call
-        for values in (call.operands, call.carries, call.inits, call.slices, call.results, (call.selector,)):
-            yield from (value for value in values if value is not None)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from lowtide.errors import InputError, UnsupportedError
 from lowtide.pack.registry import Packing
-from lowtide.problem import Buffer, Problem, align_up, merge_intervals
+from lowtide.problem import Buffer, Problem, align_up, end_of, merge_intervals
 from lowtide.recursion import deep_recursion
 
 if TYPE_CHECKING:
@@ -64,19 +64,12 @@ def pack_hierarchy(
         found = tree.packing(attempt)
         if attempt == "joint" and found.object_ids is None:
             proved = max(proved, found.lower_bound)  # of plans with objects it would hold for no others
-        if best is None or _end(problem, found) < _end(problem, best):
+        if best is None or end_of(problem.buffers, found.offsets) < end_of(problem.buffers, best.offsets):
             best = found
-        if _end(problem, best) <= proved:
+        if end_of(problem.buffers, best.offsets) <= proved:
             break
     assert best is not None
     return replace(best, lower_bound=max(best.lower_bound, proved))
-
-
-def _end(problem: Problem, packing: Packing) -> int:
-    return max(
-        (offset + buffer.size for buffer, offset in zip(problem.buffers, packing.offsets, strict=True)),
-        default=0,
-    )
 
 
 def _obstacle(problem: Problem) -> str | None:
@@ -161,7 +154,7 @@ class _Tree:
             placements=tuple(p for p in self.problem.placements if p.inner in ids),
         )
         offsets = list(self.pack(part).offsets)
-        return offsets, max(offset + buffer.size for offset, buffer in zip(offsets, buffers, strict=True))
+        return offsets, end_of(buffers, offsets)
 
     def runs_inside(self, inner: str, outer: str) -> bool:
         """Whether a region is ever active during an activation of another: spans of calls nest."""

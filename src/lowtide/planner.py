@@ -13,7 +13,7 @@ from lowtide.errors import InfeasibleError, InputError, LowtideError
 from lowtide.hierarchy import pack_hierarchy
 from lowtide.pack.bounds import live_peak, lower_bound
 from lowtide.pack.registry import Options, Packer, Packing, get
-from lowtide.problem import ArenaUse, Placement, Plan, Problem, Progress
+from lowtide.problem import ArenaUse, Placement, Plan, Problem, Progress, end_of
 from lowtide.units import format_size
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def plan_problem(
     interrupted = False
     for turn, arena in enumerate(problem.arenas):
         part, positions = problem.part(arena)
-        floor = lower_bound(part)
+        peak = live_peak(part)
+        floor = lower_bound(part, peak=peak)
         _check_groups(part)
         starts.append(time.perf_counter() - began)
         budget = _Budget(part, options, pack, len(problem.arenas) - turn, began, interrupted)
@@ -62,8 +63,8 @@ def plan_problem(
             offsets[position] = packing.offsets[i]
             if packing.object_ids is not None:
                 objects[position] = packing.object_ids[i]
-        end = max((o + b.size for o, b in zip(packing.offsets, part.buffers, strict=True)), default=0)
-        use = ArenaUse(arena.id, max(end, arena.reserved), live_peak(part), max(floor, packing.lower_bound))
+        end = max(end_of(part.buffers, packing.offsets), arena.reserved)
+        use = ArenaUse(arena.id, end, peak, max(floor, packing.lower_bound))
         _check_capacity(arena, use)
         uses.append(use)
         histories.append(packing.history)
@@ -183,7 +184,7 @@ def _check_packing(part: Problem, packing: Packing, packer: str) -> None:
         raise LowtideError(
             f"packer {packer!r} returned an offset that is not a whole number from 0 to 2^63 - 1"
         )
-    top = max((o + b.size for o, b in zip(packing.offsets, part.buffers, strict=True)), default=0)
+    top = end_of(part.buffers, packing.offsets)
     if top >= LIMIT:
         raise LowtideError(f"packer {packer!r} returned a plan that ends beyond 2^63 - 1")
     if packing.lower_bound > max(top, part.arenas[0].reserved if part.arenas else 0):

@@ -296,6 +296,11 @@ class Plan:
         return plan_to_json(self)
 
 
+def end_of(buffers: Iterable[Buffer], offsets: Iterable[int]) -> int:
+    """Where the highest of some buffers ends, in bytes from the arena's start; 0 if there is none."""
+    return max((offset + buffer.size for buffer, offset in zip(buffers, offsets, strict=True)), default=0)
+
+
 def align_up(value: int, alignment: int) -> int:
     """The least multiple of ``alignment`` that is at least ``value``."""
     return -(-value // alignment) * alignment

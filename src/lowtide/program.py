@@ -12,10 +12,13 @@ Everything refers to everything else by position: ``program.values[v]``, ``progr
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from lowtide.constants import DEFAULT_ARENA, ROOT
 from lowtide.errors import LowtideError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 StorageKind = Literal["temporary", "input", "output", "state", "constant", "result", "carry", "scratch"]
 CallKind = Literal["call", "cond", "while", "scan", "associative_scan"]
@@ -109,6 +112,12 @@ class Call:
     results: tuple[int | None, ...] = ()
     selector: int | None = None
 
+    @property
+    def values(self) -> Iterator[int]:
+        """Every value that the call names; one may come twice."""
+        for group in (self.operands, self.carries, self.inits, self.slices, self.results, (self.selector,)):
+            yield from (value for value in group if value is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -135,6 +144,13 @@ class Step:
     effects: bool = False
     call: Call | None = None
     source: str | None = None
+
+    @property
+    def values(self) -> Iterator[int]:
+        """Every value that the step names, as an argument of a call too; one may come twice."""
+        yield from (*self.reads, *self.writes, *self.partial)
+        if self.call is not None:
+            yield from self.call.values
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,19 +241,12 @@ def _check_regions(program: Program) -> None:
             raise LowtideError(f"region {region.name!r} must come after its parent")
         named = [*region.params, *(output for output in region.outputs if output is not None)]
         for step in region.steps:
-            named += [*step.reads, *step.writes, *step.partial]
+            named += step.values
             if any(not 0 <= scratch < storages for scratch in step.scratch):
                 raise LowtideError(f"step {region.name}/{step.name} has scratch that does not exist")
-            if step.call is not None:
-                named += _call_values(step.call)
-                if any(not 0 <= callee < regions for callee in step.call.regions):
-                    raise LowtideError(f"step {region.name}/{step.name} calls a region that does not exist")
+            if step.call is not None and any(not 0 <= callee < regions for callee in step.call.regions):
+                raise LowtideError(f"step {region.name}/{step.name} calls a region that does not exist")
         if any(not 0 <= value < values for value in named):
             raise LowtideError(f"region {region.name!r} names a value that does not exist")
     if any(not 0 <= value < values for pair in program.writebacks for value in pair):
         raise LowtideError("a writeback names a value that does not exist")
-
-
-def _call_values(call: Call) -> list[int]:
-    groups = (call.operands, call.carries, call.inits, call.slices, call.results, (call.selector,))
-    return [value for group in groups for value in group if value is not None]

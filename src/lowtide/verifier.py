@@ -15,7 +15,7 @@ from lowtide.errors import VerificationError
 from lowtide.frees import find_frees
 from lowtide.ownership import check_ownership
 from lowtide.pack.bounds import live_peak, lower_bound
-from lowtide.problem import Problem
+from lowtide.problem import Problem, end_of
 from lowtide.program import Program
 from lowtide.violation import Violation, describe_buffer
 
@@ -134,9 +134,9 @@ def _check_totals(part: Problem, offsets: list[int], arena: Arena, use: ArenaUse
 
     A bound above the cheap one is a claim of exact search, which only such a search could check.
     """
-    top = max((o + b.size for o, b in zip(offsets, part.buffers, strict=True)), default=0)
-    end = max(top, arena.reserved)
-    peak, floor = live_peak(part), lower_bound(part)
+    end = max(end_of(part.buffers, offsets), arena.reserved)
+    peak = live_peak(part)
+    floor = lower_bound(part, peak=peak)
     said, found = f"arena {arena.id} is said to", []
     if use.bytes != end:
         found.append(f"{said} have {use.bytes} bytes, but its buffers end at {end}")

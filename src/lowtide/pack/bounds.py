@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from lowtide import _kernel
 from lowtide.arrays import to_kernel
-from lowtide.problem import align_up, merge_intervals
+from lowtide.classes import Classes
+from lowtide.problem import align_up, end_of, merge_intervals
 
 if TYPE_CHECKING:
     from lowtide.problem import Buffer, Problem
@@ -22,20 +23,23 @@ def live_peak(problem: Problem) -> int:
     return peak
 
 
-def lower_bound(problem: Problem) -> int:
+def lower_bound(problem: Problem, *, peak: int | None = None) -> int:
     """Bytes that the problem's one arena needs at the least.
 
     The live peak where no two live buffers may share bytes. Otherwise the peak of what cannot be
     shared: a buffer inside another counts for nothing, buffers that may coincide, directly or through
     others, count once. Nor can the arena end below any buffer at its pin, or where its alignment first
     lets it lie; a buffer of no bytes may lie at 0, even if that is reserved.
+
+    Args:
+        problem: buffers of one arena.
+        peak: its ``live_peak``, if that is known already.
     """
     reserved = problem.arenas[0].reserved if problem.arenas else 0
-    ends = (_lowest(buffer, reserved) + buffer.size for buffer in problem.buffers)
-    lowest = max(ends, default=0)
-    if not problem.has_permissions:
-        return max(live_peak(problem), lowest)
-    return max(live_peak(_without_sharing(problem)), lowest)
+    lowest = end_of(problem.buffers, (_lowest(buffer, reserved) for buffer in problem.buffers))
+    if problem.has_permissions:
+        return max(live_peak(_without_sharing(problem)), lowest)
+    return max(live_peak(problem) if peak is None else peak, lowest)
 
 
 def _lowest(buffer: Buffer, reserved: int) -> int:
@@ -46,20 +50,13 @@ def _lowest(buffer: Buffer, reserved: int) -> int:
 
 def _without_sharing(problem: Problem) -> Problem:
     inner = {placement.inner for placement in problem.placements}
-    group: dict[str, str] = {buffer.id: buffer.id for buffer in problem.buffers}
-
-    def find(id: str) -> str:
-        while group[id] != id:
-            group[id] = group[group[id]]
-            id = group[id]
-        return id
-
+    groups = Classes(len(problem.buffers))
     for a, b in problem.may_coincide:
-        group[find(a)] = find(b)
-    together: dict[str, list[Buffer]] = {}
-    for buffer in problem.buffers:
+        groups.merge(problem.index[a], problem.index[b])
+    together: dict[int, list[Buffer]] = {}
+    for position, buffer in enumerate(problem.buffers):
         if buffer.id not in inner:
-            together.setdefault(find(buffer.id), []).append(buffer)
+            together.setdefault(groups.find(position), []).append(buffer)
     kept = tuple(
         replace(
             members[0],
