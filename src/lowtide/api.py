@@ -46,11 +46,12 @@ class Request(Options):
 
 @dataclass(frozen=True)
 class Loaded:
-    """Something to plan, and the program that it came from, if any."""
+    """Something to plan, the program that it came from, and the plan that it came with, if any."""
 
     problem: Problem
     program: Program | None = None
     imported: Imported | None = None
+    plan: Plan | None = None
 
 
 def plan(
@@ -124,7 +125,7 @@ def _loaded(source: Any, request: Request) -> Loaded:
     if isinstance(source, Problem):
         return Loaded(source)
     if isinstance(source, Plan):
-        return Loaded(source.problem)
+        return Loaded(source.problem, plan=source)
     if isinstance(source, Program):
         return Loaded(build_problem(source), source)
     if "torch" in sys.modules:
