@@ -38,7 +38,7 @@ def lower_bound(problem: Problem, *, peak: int | None = None) -> int:
     reserved = problem.arenas[0].reserved if problem.arenas else 0
     lowest = end_of(problem.buffers, (_lowest(buffer, reserved) for buffer in problem.buffers))
     if problem.has_permissions:
-        return max(live_peak(_without_sharing(problem)), lowest)
+        return max(live_peak(without_sharing(problem)), lowest)
     return max(live_peak(problem) if peak is None else peak, lowest)
 
 
@@ -48,7 +48,8 @@ def _lowest(buffer: Buffer, reserved: int) -> int:
     return align_up(reserved, buffer.alignment) if buffer.size else 0
 
 
-def _without_sharing(problem: Problem) -> Problem:
+def without_sharing(problem: Problem) -> Problem:
+    """What needs bytes of its own: bytes that live buffers may share are counted once, in one buffer."""
     inner = {placement.inner for placement in problem.placements}
     groups = Classes(len(problem.buffers))
     for a, b in problem.may_coincide:
