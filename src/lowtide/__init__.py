@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     )
     from lowtide.problem import Arena, Buffer, Free, Placement, Plan, Problem, RegionSpan
     from lowtide.program import Call, Program, Region, Step, Storage, Value
+    from lowtide.report.budget import check_budget
+    from lowtide.report.difference import Difference, diff
+    from lowtide.report.explain import explain
+    from lowtide.report.findings import Explanation
     from lowtide.verifier import Report, Violation
 
 __version__ = "0.1.0"
@@ -33,6 +37,8 @@ __all__ = [
     "Arena",
     "Buffer",
     "Call",
+    "Difference",
+    "Explanation",
     "Free",
     "InfeasibleError",
     "InputError",
@@ -51,6 +57,9 @@ __all__ = [
     "Value",
     "VerificationError",
     "Violation",
+    "check_budget",
+    "diff",
+    "explain",
     "pack",
     "plan",
     "verify",
@@ -74,13 +83,17 @@ _HOME = {
     ),
     **dict.fromkeys(("Call", "Program", "Region", "Step", "Storage", "Value"), "lowtide.program"),
     **dict.fromkeys(("Report", "Violation"), "lowtide.verifier"),
+    **dict.fromkeys(("Difference", "diff"), "lowtide.report.difference"),
+    "Explanation": "lowtide.report.findings",
+    "check_budget": "lowtide.report.budget",
+    "explain": "lowtide.report.explain",
 }
 
 
 def __getattr__(name: str) -> Any:
     import importlib
 
-    if name in ("pack", "replay", "frontends", "outputs"):
+    if name in ("pack", "replay", "frontends", "outputs", "report"):
         return importlib.import_module(f"lowtide.{name}")
     if name in _HOME:
         found = getattr(importlib.import_module(_HOME[name]), name)

@@ -1,4 +1,4 @@
-"""The command line: ``lowtide plan``, ``verify``, ``replay``, ``compare``."""
+"""The command line: ``lowtide plan``, ``explain``, ``check``, ``diff`` and the others that ``app`` lists."""
 
 from lowtide.cli.app import main
 

@@ -1,7 +1,7 @@
 """The program that runs: commands by name, and what becomes of errors.
 
-Exit status: 0 done; 1 the answer is no (a wrong plan, an arena over its capacity); 2 the input cannot be
-used; 130 interrupted.
+Exit status: 0 done; 1 the answer is no (a wrong plan, an arena over its capacity or budget, plans that
+differ); 2 the input cannot be used; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from lowtide import __version__
-from lowtide.cli import compare, plan, replay, verify
+from lowtide.cli import check, compare, diff, explain, plan, replay, verify
 from lowtide.errors import InfeasibleError, LowtideError, ReplayError, VerificationError
 
 app = typer.Typer(
@@ -31,6 +31,9 @@ app.command()(plan.plan)
 app.command()(verify.verify)
 app.command()(replay.replay)
 app.command()(compare.compare)
+app.command()(explain.explain)
+app.command()(check.check)
+app.command()(diff.diff)
 
 
 def _version(wanted: bool) -> None:

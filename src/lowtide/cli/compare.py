@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 Packers = Annotated[
     list[str] | None,
-    typer.Option("--packer", metavar="NAME", show_default=False, help="Only these packers; may be repeated."),
+    typer.Option(
+        "--packer",
+        metavar="NAME",
+        show_default=False,
+        help="Only these packers; may be repeated.",
+        autocompletion=o.complete_packer,
+    ),
 ]
 JsonOut = Annotated[bool, typer.Option("--json", help="Print the table as JSON.")]
 
@@ -45,13 +51,13 @@ def compare(
       lowtide compare model.pt2 --packer auto --packer greedy --json
     """
     from lowtide.api import load
-    from lowtide.cli.screen import counting
+    from lowtide.cli.screen import counting, working
     from lowtide.hierarchy import POLICIES
     from lowtide.pack.registry import names
 
-    loaded = load(
-        file, o.request(alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins)
-    )
+    request = o.request(alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins)
+    with working(f"reading {file}", quiet=quiet or json):
+        loaded = load(file, request)
     rows = []
     wanted = packer or names()
     policies = POLICIES if len({buffer.region for buffer in loaded.problem.buffers}) > 1 else POLICIES[:1]
@@ -97,7 +103,9 @@ def _row(
 def _show(file: str, rows: list[dict[str, Any]]) -> None:
     from rich.markup import escape
 
-    from lowtide.cli.screen import both, console, ratio, table
+    from lowtide.cli.screen import console, ratio
+    from lowtide.cli.tables import Column, show_table
+    from lowtide.outputs.wording import both
 
     out = console()
     planned = [row for row in rows if "error" not in row]
@@ -106,21 +114,24 @@ def _show(file: str, rows: list[dict[str, Any]]) -> None:
     # All plans are of one problem: the best bound that any packer proved holds for the others.
     bound = max((row["lower_bound_bytes"] for row in planned if row["packer"] != "shared-objects"), default=0)
     least = min((row["arena_bytes"] for row in planned), default=0)
-    made = table("packer", "hierarchy", "arena bytes", "ratio to bound", "seconds", "")
+    columns = [
+        Column("packer", text=True),
+        Column("hierarchy"),
+        Column("arena bytes"),
+        Column("ratio to bound"),
+        Column("seconds"),
+        Column("", text=True),
+    ]
+    table = []
     for row in rows:
         if "error" in row:
-            made.add_row(row["packer"], row["hierarchy"], "-", "-", "-", f"[dim]{escape(row['error'])}[/]")
+            error = f"[dim]{escape(row['error'])}[/]"
+            table.append([row["packer"], row["hierarchy"], "-", "-", "-", error])
             continue
         arena = row["arena_bytes"]
         verdict = "[green]optimal[/]" if arena == bound else "smallest" if arena == least else ""
-        made.add_row(
-            row["packer"],
-            row["hierarchy"],
-            both(arena),
-            ratio(arena, bound),
-            f"{row['seconds']:.3f}",
-            verdict,
-        )
+        bytes, times = both(arena), ratio(arena, bound)
+        table.append([row["packer"], row["hierarchy"], bytes, times, f"{row['seconds']:.3f}", verdict])
     if planned:
         out.print(f"[bold]{escape(file)}[/]: lower bound {both(bound)}; every plan verified")
-    out.print(made)
+    show_table(out, columns, table)

@@ -22,10 +22,34 @@ PlanFile = Annotated[
     str,
     typer.Argument(metavar="PLAN.json", show_default=False, help="A plan that lowtide plan --json wrote."),
 ]
-Packer = Annotated[str, typer.Option("--packer", metavar="NAME", help="Packing algorithm.")]
+
+
+def complete_packer() -> list[str]:
+    """Names of the packers, for the shell."""
+    from lowtide.pack.registry import names
+
+    return list(names())
+
+
+def complete_hierarchy() -> list[str]:
+    """Names of the policies, for the shell."""
+    from lowtide.hierarchy import POLICIES
+
+    return list(POLICIES)
+
+
+Packer = Annotated[
+    str,
+    typer.Option("--packer", metavar="NAME", help="Packing algorithm.", autocompletion=complete_packer),
+]
 Hierarchy = Annotated[
     str,
-    typer.Option("--hierarchy", metavar="POLICY", help="What regions share: joint, block, stacked or sum."),
+    typer.Option(
+        "--hierarchy",
+        metavar="POLICY",
+        help="What regions share: joint, block, stacked or sum.",
+        autocompletion=complete_hierarchy,
+    ),
 ]
 Alignment = Annotated[
     str,
@@ -63,7 +87,23 @@ Capacity = Annotated[
         help="Largest arena, such as 256KiB, or 2=64KiB for arena 2.",
     ),
 ]
+MaxArena = Annotated[
+    list[str],
+    typer.Option(
+        "--max-arena",
+        metavar="SIZE",
+        show_default=False,
+        help="Most bytes, such as 256KiB, of all arenas together, or 2=64KiB for arena 2; may be repeated.",
+    ),
+]
+JsonOut = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+MarkdownOut = Annotated[
+    bool, typer.Option("--markdown", help="Print Markdown instead, fit for a comment on a pull request.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Leave nothing out, and say what took how long.")
+]
 
 
 def request(
@@ -97,14 +137,29 @@ def parse_capacity(texts: list[str] | None) -> int | dict[int, int] | None:
     """
     if not texts:
         return None
-    if len(texts) == 1 and "=" not in texts[0]:
-        return parse_size(texts[0])
-    found: dict[int, int] = {}
+    found = parse_limits(texts, "capacity")
+    alone = found.pop(None, None)
+    if alone is None:
+        return {id: size for id, size in found.items() if id is not None}
+    if found:
+        raise InputError("capacity: write ARENA=SIZE, such as 2=64KiB, once an arena")
+    return alone
+
+
+def parse_limits(texts: list[str], what: str) -> dict[int | None, int]:
+    """Sizes by memory id, as ``2=64KiB``; None for a size alone.
+
+    Raises:
+        InputError: one is neither, or two are of the same arena.
+    """
+    found: dict[int | None, int] = {}
     for text in texts:
-        id, equals, size = text.partition("=")
-        if not equals or not id.strip().isdecimal() or len(id) > 18:
-            raise InputError(f"capacity {text!r}: write ARENA=SIZE, such as 2=64KiB, once an arena")
-        if int(id) in found:
-            raise InputError(f"capacity {text!r}: arena {int(id)} has one already")
-        found[int(id)] = parse_size(size)
+        id, equals, size = text.rpartition("=")
+        if equals and (not id.strip().isdecimal() or len(id) > 18):
+            raise InputError(f"{what} {text!r}: write ARENA=SIZE, such as 2=64KiB, once an arena")
+        arena = int(id) if equals else None
+        if arena in found:
+            whose = "there is" if arena is None else f"arena {arena} has"
+            raise InputError(f"{what} {text!r}: {whose} one already")
+        found[arena] = parse_size(size)
     return found

@@ -19,6 +19,24 @@ CsvOut = Annotated[
         "--csv", metavar="OUT|-", show_default=False, help="Write buffers and offsets as CSV; - for stdout."
     ),
 ]
+HeaderOut = Annotated[
+    str | None,
+    typer.Option(
+        "--header", metavar="OUT.h|-", show_default=False, help="Write a C header with the arena sizes."
+    ),
+]
+HeaderOffsets = Annotated[
+    bool, typer.Option("--header-offsets", help="Every buffer's offset and size in the header, too.")
+]
+HeaderPrefix = Annotated[
+    str | None,
+    typer.Option(
+        "--header-prefix",
+        metavar="NAME",
+        show_default=False,
+        help="What the header's macros begin with; LOWTIDE_ and the file's name if not given.",
+    ),
+]
 
 
 def plan(
@@ -37,7 +55,11 @@ def plan(
     threads: o.Threads = 0,
     json: JsonOut = None,
     csv: CsvOut = None,
+    header: HeaderOut = None,
+    header_offsets: HeaderOffsets = False,
+    header_prefix: HeaderPrefix = None,
     quiet: o.Quiet = False,
+    verbose: o.Verbose = False,
 ) -> None:
     """Give every buffer of FILE an offset, check the plan, and say how small the arena is.
 
@@ -49,12 +71,14 @@ def plan(
 
       lowtide plan buffers.csv --capacity 1MiB --csv offsets.csv
 
+      lowtide plan model.pt2 --header model_plan.h --header-offsets
+
     Ctrl-C ends the search, not the program: the best plan found until then is checked, written and shown.
     """
     from typing import cast
 
     from lowtide.api import load
-    from lowtide.cli.screen import searching, show_plan
+    from lowtide.cli.screen import searching, show_plan, working
     from lowtide.errors import InputError
     from lowtide.files import write_all_atomically
     from lowtide.hierarchy import Hierarchy
@@ -62,20 +86,22 @@ def plan(
     from lowtide.planner import plan_problem
     from lowtide.verifier import verify
 
-    if json == csv == "-":
-        raise InputError("--json - and --csv - cannot share stdout: write one of them to a file")
+    if (json, csv, header).count("-") > 1:
+        raise InputError("only one output can have stdout: write the others to files")
     request = o.request(
         alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins, capacity
     )
-    loaded = load(file, request)
-    with searching(quiet) as progress:
+    with working(f"reading {file}", quiet=quiet, verbose=verbose):
+        loaded = load(file, request)
+    with searching(quiet, verbose=verbose) as progress:
         found = plan_problem(
             loaded.problem,
             packer=packer,
             hierarchy=cast(Hierarchy, hierarchy),
             options=Options(timeout=timeout or None, seed=seed, threads=threads, progress=progress),
         )
-    report = verify(found, loaded.program)  # nothing leaves before it has been checked
+    with working("verifying", quiet=quiet, verbose=verbose):
+        report = verify(found, loaded.program)  # nothing leaves before it has been checked
     written: list[tuple[str, str]] = []
     if json is not None:
         from lowtide.outputs.json import plan_to_json
@@ -85,11 +111,15 @@ def plan(
         from lowtide.outputs.csv import plan_to_csv
 
         written.append((csv, plan_to_csv(found)))
+    if header is not None:
+        from lowtide.outputs.header import plan_to_header
+
+        written.append((header, plan_to_header(found, file, prefix=header_prefix, offsets=header_offsets)))
     write_all_atomically([(path, text) for path, text in written if path != "-"])
     for path, text in written:
         if path == "-":
             typer.echo(text, nl=not text.endswith("\n"))
-    if not quiet and "-" not in (json, csv):
-        show_plan(found, file, report.reuse_pairs)
+    if not quiet and "-" not in (json, csv, header):
+        show_plan(found, file, report.reuse_pairs, verbose=verbose)
     if not quiet and found.interrupted:
         typer.echo("lowtide: interrupted: this is the best plan found until then", err=True)

@@ -3,43 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from typing import TYPE_CHECKING
 
-from lowtide.units import format_size
+from lowtide.outputs.wording import both, many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
-    from rich.table import Table
 
+    from lowtide.api import Loaded, Request
     from lowtide.problem import Plan, Progress
+
+_PIPE_WIDTH = 10_000
+"""A pipe has no width: lines are not broken there, so that other programs can read them."""
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A rich console that never breaks a line of a pipe in two."""
+    """A rich console: coloured on a terminal unless ``NO_COLOR`` is set, as wide as it, or as ``COLUMNS``."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=None if stream.isatty() else 200, highlight=False)
-
-
-def table(*columns: str, title: str | None = None) -> Table:
-    """A table whose first column is a name and whose others are numbers."""
-    from rich import box
-    from rich.table import Table
-
-    made = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    for i, column in enumerate(columns):
-        made.add_column(column, justify="left" if i == 0 else "right", no_wrap=True)
-    return made
-
-
-def both(size: int) -> str:
-    """A size for machines and people: ``1,048,576 (1.0 MiB)``."""
-    return f"{size:,}" if size < 1024 else f"{size:,} ({format_size(size)})"
+    fixed = None if stream.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
+    return Console(stderr=stderr, width=fixed, highlight=False)
 
 
 def ratio(size: int, bound: int) -> str:
@@ -52,43 +41,42 @@ def ratio(size: int, bound: int) -> str:
     return f"{thousandths // 1000}.{thousandths % 1000:03d}"
 
 
-def show_plan(plan: Plan, name: str, reuse_pairs: int) -> None:
-    """The arenas of a plan, and what was proved."""
-    from rich.measure import Measurement
+def show_plan(plan: Plan, name: str, reuse_pairs: int, *, verbose: bool = False) -> None:
+    """The arenas of a plan, and what was proved; ``verbose``: how it improved, too."""
+    from lowtide.cli.tables import Column, show_table
 
     out = console()
-    made = _arenas(plan, both)
-    if Measurement.get(out, out.options.update(width=1000), made).maximum > out.width:
-        made = _arenas(plan, "{:,}".format)
-    count = _count(len(plan.offsets), "buffer")
+    count = many(len(plan.offsets), "buffer")
     out.print(f"[bold]{_escape(name)}[/]: {count}, planned by {plan.packer}, {plan.hierarchy}")
-    out.print(made)
+    titles = ("arena", "buffers", "bytes", "live peak", "lower bound", "ratio", "")
+    columns = [Column(title) for title in titles]
+    show_table(out, columns, _arenas(plan, both), _arenas(plan, "{:,}".format))
     if plan.problem.frees:
-        count = _count(len(plan.problem.frees), "buffer")
+        count = many(len(plan.problem.frees), "buffer")
         out.print(f"{count} of unbounded size, not planned; the plan says where each is freed.")
+    if verbose and plan.history:
+        rows = [
+            [f"{entry.seconds:.3f}", both(entry.arena_bytes), both(entry.lower_bound_bytes)]
+            for entry in plan.history
+        ]
+        show_table(out, [Column("seconds"), Column("arena bytes"), Column("lower bound")], rows)
     out.print(f"Verified: {reuse_pairs:,} pairs of buffers reuse each other's bytes. {plan.seconds:.3f} s.")
 
 
-def _arenas(plan: Plan, size: Callable[[int], str]) -> Table:
+def _arenas(plan: Plan, size: Callable[[int], str]) -> Sequence[Sequence[str]]:
     """A row for each arena."""
-    made = table("arena", "buffers", "bytes", "live peak", "lower bound", "ratio", "")
-    for use in plan.uses:
-        here = sum(buffer.arena == use.id for buffer in plan.problem.buffers)
-        verdict = "[green]optimal[/]" if use.bytes == use.lower_bound_bytes else ""
-        made.add_row(
+    return [
+        [
             str(use.id),
-            f"{here:,}",
+            f"{sum(buffer.arena == use.id for buffer in plan.problem.buffers):,}",
             size(use.bytes),
             size(use.live_peak_bytes),
             size(use.lower_bound_bytes),
             ratio(use.bytes, use.lower_bound_bytes),
-            verdict,
-        )
-    return made
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+            "[green]optimal[/]" if use.bytes == use.lower_bound_bytes else "",
+        ]
+        for use in plan.uses
+    ]
 
 
 def _escape(text: str) -> str:
@@ -97,16 +85,71 @@ def _escape(text: str) -> str:
     return escape(text)
 
 
+def planned(
+    file: str,
+    request: Request,
+    *,
+    packer: str,
+    hierarchy: str,
+    timeout: float | None,
+    seed: int = 0,
+    threads: int = 0,
+    quiet: bool = False,
+    verbose: bool = False,
+) -> tuple[Loaded, Plan]:
+    """What a file holds and its plan: the one that it holds, or else a new one; verified either way."""
+    from typing import cast
+
+    from lowtide.api import load
+    from lowtide.hierarchy import Hierarchy
+    from lowtide.pack.registry import Options
+    from lowtide.planner import plan_problem
+    from lowtide.verifier import verify
+
+    with working(f"reading {file}", quiet=quiet, verbose=verbose):
+        loaded = load(file, request)
+    plan = loaded.plan
+    if plan is None:
+        with searching(quiet, verbose=verbose) as progress:
+            plan = plan_problem(
+                loaded.problem,
+                packer=packer,
+                hierarchy=cast(Hierarchy, hierarchy),
+                options=Options(timeout=timeout, seed=seed, threads=threads, progress=progress),
+            )
+    with working(f"verifying {file}", quiet=quiet, verbose=verbose):
+        verify(plan, loaded.program)
+    return loaded, plan
+
+
 @contextlib.contextmanager
-def searching(quiet: bool) -> Iterator[Callable[[Progress, int], None] | None]:
+def working(what: str, *, quiet: bool = False, verbose: bool = False) -> Iterator[None]:
+    """A spinner on the terminal while something takes its time; ``verbose`` says afterwards how long."""
+    began = time.monotonic()
+    if quiet or not sys.stderr.isatty():
+        yield
+    else:
+        with console(stderr=True).status(_escape(what)):
+            yield
+    _took(what, began, verbose)
+
+
+def _took(what: str, began: float, verbose: bool) -> None:
+    if verbose:
+        print(f"{what}: {time.monotonic() - began:.3f} s", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def searching(quiet: bool, *, verbose: bool = False) -> Iterator[Callable[[Progress, int], None] | None]:
     """A line on the terminal that follows a long search: best, bound, gap, nodes, elapsed."""
+    began, state = time.monotonic(), "planning"
     if quiet or not sys.stderr.isatty():
         yield None
+        _took("planning", began, verbose)
         return
     from rich.live import Live
     from rich.spinner import Spinner
 
-    began, state = time.monotonic(), "planning"
     spinner = Spinner("dots")
 
     def report(progress: Progress, nodes: int) -> None:
@@ -120,6 +163,7 @@ def searching(quiet: bool) -> Iterator[Callable[[Progress, int], None] | None]:
 
     with Live(get_renderable=line, console=console(stderr=True), transient=True, refresh_per_second=10):
         yield report
+    _took("planning", began, verbose)
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ def verify(
     reset_state: o.ResetState = False,
     pins: o.Pins = False,
     quiet: o.Quiet = False,
+    verbose: o.Verbose = False,
 ) -> None:
     """Check PLAN.json against FILE: every byte is followed through the program, on every path.
 
@@ -27,14 +28,16 @@ def verify(
       lowtide verify model.pt2 plan.json
     """
     from lowtide.api import load
+    from lowtide.cli.screen import working
     from lowtide.frontends.json import read_plan
     from lowtide.verifier import verify as check
 
     plan = read_plan(plan_file)
-    loaded = load(
-        file, o.request(alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins)
-    )
-    report = check(plan, loaded.program if loaded.program is not None else loaded.problem)
+    request = o.request(alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins)
+    with working(f"reading {file}", quiet=quiet, verbose=verbose):
+        loaded = load(file, request)
+    with working(f"verifying {plan_file}", quiet=quiet, verbose=verbose):
+        report = check(plan, loaded.program if loaded.program is not None else loaded.problem)
     if not quiet:
         how = "every byte followed through the program" if report.followed else "lifetimes against offsets"
         typer.echo(

@@ -1,0 +1,113 @@
+"""Findings in words: the plain sentences that the terminal and Markdown share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lowtide.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lowtide.report.budget import Budget
+    from lowtide.report.findings import Advice, Alive, Moment, Peak
+
+NAMES = 3
+"""Names that a sentence spells out."""
+
+
+def both(size: int) -> str:
+    """A size for machines and people: ``1,048,576 (1.0 MiB)``."""
+    return f"{size:,}" if abs(size) < 1024 else f"{size:,} ({format_size(size)})"
+
+
+def many(count: int, what: str) -> str:
+    """``1 buffer``, ``1,234 buffers``; of copy, ``copies``."""
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{count:,} {what if count == 1 else plural}"
+
+
+def share(part: int, whole: int) -> str:
+    """A part of a whole to a tenth of a per cent: ``51.0%``."""
+    return "-" if whole == 0 else f"{100 * part / whole:.1f}%"
+
+
+def listed(names: Sequence[str], most: int = NAMES) -> str:
+    """The first few names: ``a, b, c and 4 more``."""
+    if len(names) <= most:
+        return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else ""
+    return f"{', '.join(names[:most])} and {len(names) - most:,} more"
+
+
+def where(moment: Moment) -> str:
+    """What happens at a tick, and which line of the model asks for it."""
+    return f"{moment.step}, {moment.source}" if moment.source else moment.step
+
+
+def waiting(alive: Alive, tick: int) -> str:
+    """How long a buffer has been there, and how long it still waits to be read."""
+    if alive.idle is None:
+        start, stop = next((i for i in alive.lifetime if i[0] <= tick < i[1]), alive.lifetime[0])
+        return f"alive since {tick - start:,} ticks, for {stop - tick:,} more"
+    said = []
+    if alive.written is not None:
+        said.append("written here" if not alive.written.away else f"written {alive.written.away:,} ago")
+    if alive.read is not None:
+        said.append("read here" if not alive.read.away else f"read in {alive.read.away:,}")
+    return ("idle, " if alive.idle else "") + ", ".join(said)
+
+
+def advice_sentence(advice: Advice) -> str:
+    """What to change, without what it wins."""
+    subject = listed(advice.subject)
+    if advice.kind == "packing":
+        return f"Pack {subject} more tightly: the plan is above its lower bound"
+    if advice.kind in ("inputs", "outputs"):
+        return f"Keep {advice.kind} where the caller has them, not in the arena: {subject}"
+    if advice.kind == "constants":
+        cost = f", for {both(advice.costs)} bytes of constants" if advice.costs else ""
+        return f"Compute ahead of time what depends on constants alone{cost}: {subject}"
+    if advice.kind == "copy":
+        return f"Read what {subject} copies instead of the copy"
+    if advice.kind == "copies":
+        return f"Do without all {many(len(advice.subject), 'copy')} whose results could be views: {subject}"
+    if advice.kind == "delay":
+        return f"Run {subject} later, just before {advice.until}"
+    return f"Do not keep {subject} while it waits for {advice.until}: compute it again, or keep it elsewhere"
+
+
+def peak_sentences(peak: Peak) -> list[str]:
+    """What there is to say of a peak beside its step and its buffers."""
+    said = []
+    if peak.next is not None:
+        said.append(
+            f"The next-highest step, {peak.next.step}, has {both(peak.next.bytes)}: "
+            f"a change to the peak alone wins at most {both(peak.bytes - peak.next.bytes)}."
+        )
+    if len(peak.lasts) > 1:
+        said.append(f"As much is alive at {len(peak.lasts):,} separate times: a change must lower them all.")
+    if peak.arena_bytes is not None and peak.arena_bytes > peak.bytes:
+        above = peak.arena_bytes - peak.bytes
+        said.append(f"The plan takes {both(peak.arena_bytes)}, {both(above)} more than the live peak.")
+    return said
+
+
+def budget_line(name: str, budgets: Sequence[Budget]) -> str:
+    """One line: whether the plan keeps its budget, and by how much it does or does not."""
+    kept = all(budget.is_kept for budget in budgets)
+    said = []
+    for budget in sorted(budgets, key=lambda budget: budget.is_kept):
+        what = "all arenas together" if budget.arena is None else f"arena {budget.arena}"
+        takes = f"{what}: {both(budget.bytes)} of {both(budget.limit)} bytes"
+        if budget.is_kept:
+            said.append(f"{takes}, {both(-budget.over)} to spare")
+        elif budget.lower_bound_bytes > budget.limit:
+            said.append(
+                f"{takes}, {both(budget.over)} too many; no plan takes less than "
+                f"{both(budget.lower_bound_bytes)}"
+            )
+        else:
+            said.append(
+                f"{takes}, {both(budget.over)} too many; a smaller plan was neither found nor ruled out"
+            )
+    return f"{name}: {'within budget' if kept else 'over budget'}: {'; '.join(said)}"

@@ -1,0 +1,184 @@
+"""What would lower the peak: each change is made to the program, and the live peak computed anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lowtide.flow import FlowGraph
+from lowtide.report import changes
+from lowtide.report.curve import live_peaks, without_buffers
+from lowtide.report.findings import Advice
+from lowtide.report.peaks import Touches
+from lowtide.timeline import build_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from lowtide.problem import Buffer, Lifetime, Plan, Problem
+    from lowtide.program import Program
+    from lowtide.report.findings import AdviceKind, Peak
+
+TRIALS = 12
+"""Changes of one kind that are tried, the largest buffers first: each lays the program out anew."""
+
+
+class Adviser:
+    """Tries changes on a problem, and on the program that it came from.
+
+    Args:
+        problem: as it is.
+        program, flow: what it came from, if that is known.
+        peaks: of the problem, as ``find_peaks`` found them.
+    """
+
+    def __init__(
+        self, problem: Problem, program: Program | None, flow: FlowGraph | None, peaks: Sequence[Peak]
+    ) -> None:
+        self.problem, self.program, self.flow, self.peaks = problem, program, flow, peaks
+        self.before = live_peaks(problem)
+        self.found: list[Advice] = []
+
+    def run(self, plan: Plan | None) -> tuple[Advice, ...]:
+        """All advice that wins anything, most bytes first."""
+        if plan is not None:
+            self.packing(plan)
+        if self.program is not None and self.flow is not None:
+            self.interface(self.program)
+            self.constants(self.program)
+            self.copies(self.program)
+            self.waits(self.program, self.flow)
+        else:
+            for kind, of in (("inputs", "input"), ("outputs", "output")):
+                ids = {buffer.id for buffer in self.problem.buffers if buffer.kind == of}
+                self.try_problem("inputs" if kind == "inputs" else "outputs", ids)
+        return tuple(sorted(self.found, key=lambda advice: -advice.wins))
+
+    def add(
+        self,
+        kind: AdviceKind,
+        subject: Iterable[str],
+        after: Mapping[int, int],
+        *,
+        until: str | None = None,
+        costs: int = 0,
+        exact: bool = True,
+    ) -> None:
+        """Keep what wins anything in all arenas together."""
+        peaks = {id: after.get(id, 0) for id in self.before}
+        wins = sum(self.before.values()) - sum(peaks.values())
+        if wins > 0:
+            self.found.append(Advice(kind, tuple(subject), wins, peaks, until, costs, exact))
+
+    def peaks_of(self, program: Program) -> dict[int, int]:
+        """Live peaks of another program in the same arenas."""
+        return live_peaks(build_problem(program, arenas=self.problem.arenas))
+
+    def packing(self, plan: Plan) -> None:
+        """A plan above its bound: what better packing could win at most."""
+        above = {use.id: use.bytes - use.lower_bound_bytes for use in plan.uses}
+        wins = sum(above.values())
+        if wins > 0:
+            subject = tuple(f"arena {id}" for id, size in above.items() if size)
+            self.found.append(Advice("packing", subject, wins, dict(self.before), exact=False))
+
+    def try_problem(self, kind: AdviceKind, ids: set[str]) -> None:
+        """What the problem would be without some buffers."""
+        if ids:
+            names = [buffer.label for buffer in self.problem.buffers if buffer.id in ids]
+            self.add(kind, names, live_peaks(without_buffers(self.problem, ids)))
+
+    def interface(self, program: Program) -> None:
+        """Inputs, and outputs, in memory that the caller provides."""
+        for kind, change in (("inputs", changes.without_inputs), ("outputs", changes.without_outputs)):
+            changed = change(program)
+            pairs = zip(program.storages, changed.storages, strict=True)
+            names = [old.name for old, new in pairs if old.planned and not new.planned]
+            if names:
+                self.add("inputs" if kind == "inputs" else "outputs", names, self.peaks_of(changed))
+
+    def constants(self, program: Program) -> None:
+        """What depends on constants alone, computed ahead of time."""
+        folded = changes.fold_constants(program)
+        if folded.steps:
+            self.add("constants", folded.storages, self.peaks_of(folded.program), costs=folded.bytes)
+
+    def copies(self, program: Program) -> None:
+        """Copies that matter at a peak, one by one and all together."""
+        copies = changes.copies_of(program)
+        if not copies:
+            return
+        names = {copy: f"{program.regions[copy.region].name}/{copy.name}" for copy in copies}
+        alive = {name for buffer in self.alive() for name in (buffer.members or (buffer.id,))}
+        places = changes.storages_of(program)
+        sizes = {}
+        for copy in copies:
+            storages = [
+                program.storages[s] for s in {*(places[copy.source] or ()), *(places[copy.target] or ())}
+            ]
+            at_peak = [storage.size or 0 for storage in storages if storage.name in alive]
+            if at_peak:
+                sizes[copy] = max(at_peak)
+        for copy in sorted(sizes, key=lambda copy: -sizes[copy])[:TRIALS]:
+            self.add("copy", [names[copy]], self.peaks_of(changes.drop_copies(program, [copy])))
+        if len(copies) > 1:
+            self.add("copies", names.values(), self.peaks_of(changes.drop_copies(program, copies)))
+
+    def waits(self, program: Program, flow: FlowGraph) -> None:
+        """Buffers that nobody uses at a peak: made later, or not kept meanwhile."""
+        for peak in self.peaks:
+            touches = Touches(flow, peak.at.tick)
+            idle = [b for b in self.alive(peak) if not touches.of(b)[2]]
+            for buffer in idle[:TRIALS]:
+                self.delay(program, flow, touches, buffer)
+                self.wait(touches, buffer)
+
+    def delay(self, program: Program, flow: FlowGraph, touches: Touches, buffer: Buffer) -> None:
+        """Make a buffer just before it is used."""
+        makers = {at for storage in touches.storages(buffer) for at in touches.writes.get(storage, ())}
+        if len(makers) != 1:
+            return
+        (at,) = makers
+        point = flow.points[at]
+        if point.kind != "step" or at > touches.tick:
+            return
+        region = flow.activations[point.activation].region
+        name = program.regions[region].steps[point.step].name
+        moved = changes.delay(program, region, name)
+        if moved is not None:
+            changed, until = moved
+            where = program.regions[region].name
+            self.add("delay", [f"{where}/{name}"], self.peaks_of(changed), until=f"{where}/{until}")
+
+    def wait(self, touches: Touches, buffer: Buffer) -> None:
+        """Do not keep a buffer between its last use before the peak and its next."""
+        last, (_, following, _) = touches.last_use(buffer), touches.of(buffer)
+        if last is None or following is None or not last.tick < touches.tick < following.tick:
+            return
+        lifetime = _cut(buffer.lifetime, last.tick + 1, following.tick)
+        kept = tuple(
+            replace(other, lifetime=lifetime) if other.id == buffer.id else other
+            for other in self.problem.buffers
+        )
+        after = live_peaks(replace(self.problem, buffers=kept))
+        self.add("wait", [buffer.label], after, until=following.step, exact=False)
+
+    def alive(self, *peaks: Peak) -> list[Buffer]:
+        """The problem's buffers that are alive at these peaks, or at any, largest first."""
+        found = []
+        for peak in peaks or self.peaks:
+            tick = peak.at.tick
+            found += [
+                b
+                for b in self.problem.buffers
+                if b.arena == peak.arena and any(start <= tick < stop for start, stop in b.lifetime)
+            ]
+        return sorted(found, key=lambda buffer: -buffer.size)
+
+
+def _cut(lifetime: Lifetime, start: int, stop: int) -> Lifetime:
+    """A lifetime without the ticks from ``start`` to ``stop``."""
+    kept: list[tuple[int, int]] = []
+    for begin, end in lifetime:
+        kept += [(begin, min(end, start)), (max(begin, stop), end)]
+    return tuple((begin, end) for begin, end in kept if begin < end)

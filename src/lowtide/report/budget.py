@@ -1,0 +1,65 @@
+"""check: does a plan keep its budget, and by how much does it or does it not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lowtide.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lowtide.problem import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """One limit, and what a plan takes of it.
+
+    Args:
+        arena: memory id; None for all arenas together.
+        limit: bytes that it may take.
+        bytes: what the plan takes.
+        lower_bound_bytes: no plan takes less.
+    """
+
+    arena: int | None
+    limit: int
+    bytes: int
+    lower_bound_bytes: int
+
+    @property
+    def over(self) -> int:
+        """Bytes above the limit; 0 or less if the plan keeps it."""
+        return self.bytes - self.limit
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the plan keeps the limit."""
+        return self.over <= 0
+
+
+def check_budget(plan: Plan, limits: int | Mapping[int | None, int]) -> tuple[Budget, ...]:
+    """Hold a plan against limits.
+
+    Args:
+        plan: the plan.
+        limits: bytes of all arenas together; or by memory id, None for all together.
+
+    Raises:
+        InputError: the plan has no such arena.
+    """
+    if isinstance(limits, int):
+        limits = {None: limits}
+    uses = {use.id: use for use in plan.uses}
+    found = []
+    for arena, limit in limits.items():
+        if arena is None:
+            found.append(Budget(None, limit, plan.arena_bytes, plan.lower_bound_bytes))
+        elif arena in uses:
+            use = uses[arena]
+            found.append(Budget(arena, limit, use.bytes, use.lower_bound_bytes))
+        else:
+            raise InputError(f"there is no arena {arena} to check: the plan has {sorted(uses)}")
+    return tuple(found)

@@ -1,0 +1,52 @@
+"""explain: where the memory goes, and what would lower the peak."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from lowtide.api import load, make_request
+from lowtide.lowering import lower
+from lowtide.report.advice import Adviser
+from lowtide.report.findings import Explanation
+from lowtide.report.memory import shares
+from lowtide.report.peaks import find_peaks
+
+if TYPE_CHECKING:
+    from lowtide.api import Loaded
+
+
+def explain(source: Any, *, name: str | None = None, **request: Any) -> Explanation:
+    """Say where the memory goes: the peak, the buffers alive at it, and what would lower it.
+
+    The peak is that of the live bytes, which no plan can beat. Each piece of advice was tried: the change
+    is made to a copy of the program, and the peak computed anew.
+
+    Args:
+        source: as for ``lowtide.plan``; of a plan, its arena is compared with its bound too.
+        name: what the explanation calls it; a path's own name if not given.
+        request: what is planned, as for ``lowtide.plan``.
+
+    Raises:
+        InputError: the source, or an option, cannot be used.
+        UnsupportedError: the program holds something that cannot be planned; the message names it.
+    """
+    if name is None:
+        name = os.path.basename(source) if isinstance(source, (str, os.PathLike)) else type(source).__name__
+    return explain_loaded(load(source, make_request(request)), name)
+
+
+def explain_loaded(loaded: Loaded, name: str) -> Explanation:
+    """As explain, for what has been loaded."""
+    program, plan = loaded.program, loaded.plan
+    flow = None if program is None else lower(program)
+    peaks = find_peaks(loaded.problem, flow, plan)
+    advice = Adviser(loaded.problem, program, flow, peaks).run(plan)
+    return Explanation(
+        name=str(name),
+        buffers=len(loaded.problem.buffers),
+        followed=flow is not None,
+        peaks=peaks,
+        advice=advice,
+        memory=shares(loaded),
+    )

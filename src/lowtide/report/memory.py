@@ -1,0 +1,111 @@
+"""What the arena holds of the memory that a program takes, and what it does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lowtide.report.findings import Share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lowtide.api import Loaded
+    from lowtide.program import Program
+
+_NO_PROGRAM = "the file does not say: it lists buffers only"
+
+
+def shares(loaded: Loaded) -> tuple[Share, ...]:
+    """Every kind of memory by name, as far as the file tells."""
+    program = loaded.program
+    found = list(_planned(loaded))
+    if program is None:
+        constants = Share("constants", False, None, _NO_PROGRAM)
+    else:
+        held = sum(s.size or 0 for s in program.storages if s.kind == "constant")
+        constants = Share("constants", False, held, "weights and other tensors that come with the program")
+        found += _unplanned(program)
+    found += [
+        constants,
+        _delegates(loaded),
+        _scratch(loaded, delegates=True),
+        _scratch(loaded, delegates=False),
+    ]
+    if program is not None and _loops(program):
+        remark = "carries that change places, and the like, need a temporary for the time of the copy"
+        found.append(Share("parallel copies", False, None, remark))
+    found.append(
+        Share(
+            "runtime bookkeeping", False, None, "tensor descriptors, instruction lists, the allocator's own"
+        )
+    )
+    return tuple(found)
+
+
+def _planned(loaded: Loaded) -> Iterator[Share]:
+    kinds = {
+        "input": ("inputs", "in the arena from the start"),
+        "output": ("outputs", "in the arena until the end"),
+        "state": ("state", "mutable buffers, in the arena at all times"),
+    }
+    for kind, (what, remark) in kinds.items():
+        sizes = [buffer.size for buffer in loaded.problem.buffers if buffer.kind == kind]
+        if sizes:
+            yield Share(what, True, sum(sizes), remark)
+
+
+def _unplanned(program: Program) -> Iterator[Share]:
+    kinds = {"input": "inputs", "output": "outputs", "state": "state"}
+    for kind, what in kinds.items():
+        outside = [s for s in program.storages if s.kind == kind and not s.planned and s.size is not None]
+        if outside:
+            held = sum(s.size or 0 for s in outside)
+            yield Share(f"{what} of the caller", False, held, "in memory that the caller provides")
+    unbounded = sum(s.size is None for s in program.storages)
+    if unbounded:
+        remark = f"{unbounded} of no bound, allocated and freed while the program runs"
+        yield Share("dynamic tensors", False, None, remark)
+
+
+def _delegates(loaded: Loaded) -> Share:
+    what = "delegate blobs"
+    if loaded.program is None:
+        return Share(what, False, None, _NO_PROGRAM)
+    count = sum(region.kind == "delegate" for region in loaded.program.regions)
+    if not count:
+        return Share(what, False, 0, "the program has no delegates")
+    sizes = [len(blob) for blob in _blobs(loaded.imported)]
+    if len(sizes) != count:
+        return Share(what, False, None, f"{count} in the program; their sizes are not told")
+    return Share(what, False, sum(sizes), f"{count} in the program")
+
+
+def _blobs(imported: Any) -> Iterator[bytes]:
+    """What lowered modules hold, each once."""
+    if imported is None:
+        return
+    seen = set()
+    for module in imported.graph_module.modules():
+        blob = getattr(module, "processed_bytes", None)
+        if isinstance(blob, bytes) and id(module) not in seen:
+            seen.add(id(module))
+            yield blob
+
+
+def _scratch(loaded: Loaded, *, delegates: bool) -> Share:
+    """Working memory of kernels, or of delegates: counted as far as it was declared."""
+    kinds = {region.name: region.kind for region in loaded.problem.regions}
+    sizes = [
+        buffer.size
+        for buffer in loaded.problem.buffers
+        if buffer.kind == "scratch" and (kinds.get(buffer.region) == "delegate") == delegates
+    ]
+    what = "delegate scratch" if delegates else "kernel scratch"
+    if sizes:
+        return Share(what, True, sum(sizes), "as declared; what was not declared is not counted")
+    return Share(what, False, None, "none was declared; a kernel that needs some takes it elsewhere")
+
+
+def _loops(program: Program) -> bool:
+    calls = [step.call for region in program.regions for step in region.steps]
+    return any(call is not None and call.kind in ("while", "scan") for call in calls)
