@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from lowtide import __version__
-from lowtide.cli import check, compare, diff, explain, plan, replay, verify
+from lowtide.cli import check, compare, diff, explain, plan, replay, show, verify
 from lowtide.errors import InfeasibleError, LowtideError, ReplayError, VerificationError
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 
 app.command()(plan.plan)
+app.command()(show.show)
 app.command()(verify.verify)
 app.command()(replay.replay)
 app.command()(compare.compare)

@@ -96,8 +96,9 @@ def planned(
     threads: int = 0,
     quiet: bool = False,
     verbose: bool = False,
+    verified: bool = True,
 ) -> tuple[Loaded, Plan]:
-    """What a file holds and its plan: the one that it holds, or else a new one; verified either way."""
+    """What a file holds and its plan: the one that it holds, or else a new one; ``verified`` either way."""
     from typing import cast
 
     from lowtide.api import load
@@ -117,8 +118,9 @@ def planned(
                 hierarchy=cast(Hierarchy, hierarchy),
                 options=Options(timeout=timeout, seed=seed, threads=threads, progress=progress),
             )
-    with working(f"verifying {file}", quiet=quiet, verbose=verbose):
-        verify(plan, loaded.program)
+    if verified:
+        with working(f"verifying {file}", quiet=quiet, verbose=verbose):
+            verify(plan, loaded.program)
     return loaded, plan
 
 

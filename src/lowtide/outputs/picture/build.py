@@ -1,0 +1,104 @@
+"""Plan -> Picture: rectangles, curves of live bytes, bands, and names for the steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lowtide.outputs.picture.model import ArenaView, Band, Picture, Rectangle, Step
+from lowtide.report.curve import Curve, floor_of, live_curve
+
+if TYPE_CHECKING:
+    from lowtide.flow import FlowGraph
+    from lowtide.problem import Arena, Plan, RegionSpan
+
+
+def make_picture(plan: Plan, *, title: str = "plan", flow: FlowGraph | None = None) -> Picture:
+    """The picture of a plan.
+
+    Args:
+        plan: taken as it is; whether it is right is for the verifier to say.
+        title: what it is of.
+        flow: program points of the program that the plan is of, whose names the steps then have.
+            Without it, a step goes by the largest buffer that begins there, or else that ends there.
+    """
+    arenas = _arenas(plan)
+    edges = {edge for buffer in plan.problem.buffers for interval in buffer.lifetime for edge in interval}
+    edges.update(edge for region in plan.problem.regions for interval in region.span for edge in interval)
+    if flow is not None:
+        edges.update(range(len(flow.points) + 1))
+    cuts = sorted(edges)
+    names = _names_in(flow, cuts) if flow is not None else _names_by_buffers(plan, cuts)
+    steps = tuple(
+        Step(start, stop, name) for start, stop, name in zip(cuts[:-1], cuts[1:], names, strict=True)
+    )
+    return Picture(
+        title=title,
+        plan=plan,
+        start=cuts[0] if cuts else 0,
+        stop=cuts[-1] if cuts else 0,
+        steps=steps,
+        bands=_bands(plan.problem.regions),
+        arenas=arenas,
+    )
+
+
+def _arenas(plan: Plan) -> tuple[ArenaView, ...]:
+    found: dict[int, list[Rectangle]] = {arena.id: [] for arena in plan.problem.arenas}
+    for position, (buffer, offset) in enumerate(zip(plan.problem.buffers, plan.offsets, strict=True)):
+        found[buffer.arena].extend(
+            Rectangle(position, start, stop, offset, buffer.size) for start, stop in buffer.lifetime
+        )
+    return tuple(
+        ArenaView(
+            use=use,
+            capacity=arena.capacity,
+            reserved=arena.reserved,
+            rectangles=tuple(found[arena.id]),
+            live=_live(plan, arena),
+        )
+        for arena, use in zip(plan.problem.arenas, plan.uses, strict=True)
+    )
+
+
+def _live(plan: Plan, arena: Arena) -> Curve:
+    curve = live_curve(floor_of(plan.problem.part(arena)[0]))
+    return Curve(curve.ticks, tuple(size + arena.reserved for size in curve.bytes))
+
+
+def _bands(regions: tuple[RegionSpan, ...]) -> tuple[Band, ...]:
+    """By start, the longest first: whatever is still open when a band starts encloses it."""
+    spans = [(start, -stop, i) for i, region in enumerate(regions) for start, stop in region.span]
+    bands: list[Band] = []
+    open_until: list[int] = []
+    for start, minus_stop, i in sorted(spans):
+        while open_until and open_until[-1] <= start:
+            open_until.pop()
+        bands.append(Band(regions[i].name, regions[i].kind, start, -minus_stop, len(open_until)))
+        open_until.append(-minus_stop)
+    return tuple(bands)
+
+
+def _names_in(flow: FlowGraph, cuts: list[int]) -> list[str]:
+    """One name for each stretch between two cuts."""
+    return [flow.describe(tick) if 0 <= tick < len(flow.points) else "" for tick in cuts[:-1]]
+
+
+def _names_by_buffers(plan: Plan, cuts: list[int]) -> list[str]:
+    starts: dict[int, int] = {}
+    stops: dict[int, int] = {}
+    buffers = plan.problem.buffers
+    for position, buffer in enumerate(buffers):
+        for start, stop in buffer.lifetime:
+            for edges, tick in ((starts, start), (stops, stop)):
+                known = edges.get(tick)
+                if known is None or buffer.size > buffers[known].size:
+                    edges[tick] = position
+    names = []
+    for tick in cuts[:-1]:
+        if tick in starts:
+            names.append(buffers[starts[tick]].label)
+        elif tick in stops:
+            names.append(f"after {buffers[stops[tick]].label}")
+        else:
+            names.append("")
+    return names
