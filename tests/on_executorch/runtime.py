@@ -47,15 +47,32 @@ class Lowered:
         return found
 
 
-def lower(edge: Any, planning: Any, **config: Any) -> Lowered:
-    """Lower an edge program, which stays as it is, with a planning pass."""
+def emitted(plan: Any, *, padding: int = 0, shared: int | None = None) -> list[int]:
+    """What a program says about its arenas: the plan's bytes by memory id, and what the plan does not count.
+
+    Args:
+        plan: of one method.
+        padding: bytes that XNNPACK may read behind every arena.
+        shared: bytes of the buffers that methods share, if they do.
+    """
+    sizes = [plan.arenas.get(id, 0) for id in range(max(plan.arenas, default=1) + 1)]
+    padded = [size + padding if size else 0 for size in sizes]
+    return padded if shared is None else [*padded, shared]
+
+
+def lower(edge: Any, planning: Any, initialised: Sequence[str] | None = None, **config: Any) -> Lowered:
+    """Lower an edge program, which stays as it is, with a planning pass.
+
+    Mutable buffers whose names are given (all, if none are) start as the model has them, not as zeros.
+    """
     state = {
         spec.target
         for method in edge.methods
         for spec in edge.exported_program(method).graph_signature.output_specs
         if spec.kind.name == "BUFFER_MUTATION"
     }
-    passes = [InitializedMutableBufferPass(sorted(state))] if state else []
+    names = sorted(state) if initialised is None else list(initialised)
+    passes = [InitializedMutableBufferPass(names)] if names else []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         manager = copy.deepcopy(edge).to_executorch(

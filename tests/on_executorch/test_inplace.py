@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from executorch.exir.dialects._ops import ops
@@ -14,11 +16,11 @@ from lowtide.executorch import MemoryPlanningPass
 ROWS = torch.tensor([1, 3])
 
 
-def reuse(model, calls, **config):
+def reuse(model, calls, options=None, edge=None, **config):
     """Lower with the reinplace pass, check the outputs; the planning pass."""
     torch.manual_seed(0)
-    planning = MemoryPlanningPass()
-    lowered = lower(edge_of(model, calls[0]), planning, **config)
+    planning = MemoryPlanningPass(**(options or {}))
+    lowered = lower(edge or edge_of(model, calls[0]), planning, **config)
     assert differences(eager(model, calls), lowered.run(calls)) == []
     return planning
 
@@ -93,25 +95,82 @@ def test_a_refusal_on_state_writes_the_new_value_back():
     assert "root/b_rows is read after" in note
 
 
-def test_result_of_an_out_variant_takes_the_bytes_of_its_argument():
-    def normalised(x):
-        h = x * 2
-        return torch.softmax(h, -1).permute(1, 0) * 2
+def test_new_state_that_nobody_gets_has_a_place():
+    """The emitter drops new values of state from the outputs, so that no caller provides memory for them."""
+    planning = reuse(CacheAndOld(), CACHE_CALLS, {"alloc_graph_output": False}, run_reinplace_pass=True)
+    assert "root/_clone_dim_order_out" in planning.plan.names  # a clone, changed in place by both operators
 
-    extra = frozenset({ops.edge.aten._softmax.default})
-    planning = reuse(Run(normalised), signs(4, 6), reinplace_extra_ops=extra)
+
+EXTRA = frozenset({ops.edge.aten._softmax.default})
+
+
+def normalised(x):
+    h = x * 2
+    return torch.softmax(h, -1).permute(1, 0) * 2
+
+
+def normalised_beside_a_view(x):
+    h = x * 2
+    v = h.view(24)
+    return torch.softmax(h, -1).permute(1, 0) * 2, v + 1
+
+
+class Written(nn.Module):
+    """Rows put into an input and into a buffer; one new value comes back as an output too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(8, 4))
+
+    def forward(self, x: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        new = self.rows.index_put((i,), x)
+        self.rows.copy_(new)
+        return new, new.softmax(-1)
+
+
+REUSING = {
+    "put": (Run(put), signs(4, 6, more=(ROWS - 1,)), {"run_reinplace_pass": True}),
+    "put_beside_a_view": (
+        Run(put_beside_a_view),
+        signs(4, 6, more=(ROWS - 1,)),
+        {"run_reinplace_pass": True},
+    ),
+    "put_before_a_branch_reads": (
+        Run(put_before_a_branch_reads),
+        signs(4, 6, more=(ROWS - 1,)),
+        {"run_reinplace_pass": True},
+    ),
+    "cache": (Cache(), CACHE_CALLS, {"run_reinplace_pass": True}),
+    "cache_and_old": (CacheAndOld(), CACHE_CALLS, {"run_reinplace_pass": True}),
+    "cache_returned": (Written(), CACHE_CALLS, {"run_reinplace_pass": True, "reinplace_extra_ops": EXTRA}),
+    "normalised": (Run(normalised), signs(4, 6), {"reinplace_extra_ops": EXTRA}),
+    "normalised_beside_a_view": (Run(normalised_beside_a_view), signs(4, 6), {"reinplace_extra_ops": EXTRA}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REUSING)
+def test_with_every_choice_of_what_is_planned(name):
+    """Inputs and outputs planned or not, buffers shared between methods or not."""
+    model, calls, config = REUSING[name]
+    edge = edge_of(model, calls[0])
+    for inputs, outputs, share in itertools.product((True, False), repeat=3):
+        options = {
+            "alloc_graph_input": inputs,
+            "alloc_graph_output": outputs,
+            "share_mutable_buffers": share,
+        }
+        reuse(model, calls, options, edge, emit_mutable_buffer_names=share, **config)
+
+
+def test_result_of_an_out_variant_takes_the_bytes_of_its_argument():
+    planning = reuse(Run(normalised), signs(4, 6), reinplace_extra_ops=EXTRA)
     assert planning.notes == []
     assert "root/aten__softmax_default" not in planning.plan.names
 
 
 def test_out_variant_is_refused_where_a_view_of_the_argument_lives():
-    def beside(x):
-        h = x * 2
-        v = h.view(24)
-        return torch.softmax(h, -1).permute(1, 0) * 2, v + 1
-
-    extra = frozenset({ops.edge.aten._softmax.default})
-    planning = reuse(Run(beside), signs(4, 6), reinplace_extra_ops=extra)
+    planning = reuse(Run(normalised_beside_a_view), signs(4, 6), reinplace_extra_ops=EXTRA)
     (note,) = planning.notes
     assert "softmax" in note
     assert "root/aten__softmax_default" in planning.plan.names

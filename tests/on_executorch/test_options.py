@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 
 import pytest
@@ -10,17 +9,16 @@ import torch
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.exir import ExecutorchBackendConfig, to_edge, to_edge_transform_and_lower
 from executorch.exir.capture._capture import patch_forward
-from executorch.exir.pass_manager import PassManager
 from executorch.exir.passes import MemoryPlanningPass as StockPass
-from executorch.exir.passes import SpecPropPass, ToOutVarPass
-from executorch.exir.schema import DeviceType
-from runtime import Lowered, differences, eager, edge_of, lower
+from executorch.exir.schema import Tensor
+from executorch.runtime import Runtime
+from runtime import Lowered, differences, eager, edge_of, emitted, lower
 from torch import nn
 from zoo import ZOO, Run, signs
 from zoo_modules import Stateful
 
-from lowtide.executorch import MemoryPlanningPass
-from lowtide.executorch.specs import specs_of
+from lowtide.errors import LowtideError
+from lowtide.executorch import MemoryPlanningPass, planning_pass
 from models import CONTROL_FLOW_MODELS
 
 
@@ -135,12 +133,18 @@ def test_mutable_buffers_planned_or_named():
     state = [buffer for buffer in planned.plan.problem.buffers if buffer.kind == "state"]
     assert sorted(buffer.size for buffer in state) == [16, 96]
 
+
+def test_mutable_buffers_that_the_caller_provides():
+    """Not executed: the Python runtime has no way to provide them, and writes through a null pointer."""
+    edge = edge_of(Stateful("written"), signs(4, 6)[0])
     apart = MemoryPlanningPass(alloc_mutable_buffers=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        config = ExecutorchBackendConfig(memory_planning_pass=apart, emit_mutable_buffer_names=True)
-        copy.deepcopy(edge).to_executorch(config)
+    lowered = lower(edge, apart, initialised=(), emit_mutable_buffer_names=True)
     assert not any(buffer.kind == "state" for buffer in apart.plan.problem.buffers)
+    (plan,) = lowered.manager.executorch_program.execution_plan
+    tensors = [value.val for value in plan.values if isinstance(value.val, Tensor)]
+    named = {t.extra_tensor_info.fully_qualified_name: t for t in tensors if t.extra_tensor_info}
+    assert all(named[name].allocation_info is None for name in ("count", "mean"))
+    assert plan.non_const_buffer_sizes == emitted(apart.plan)
 
 
 class Account(nn.Module):
@@ -165,31 +169,66 @@ class Account(nn.Module):
         return x + 1
 
 
-@pytest.mark.parametrize("share", [False, True])
-def test_several_methods(share):
+@pytest.fixture(scope="module")
+def account():
+    """An edge program of three methods over one buffer."""
     model, x = Account(), torch.ones(4)
     exported = {"forward": torch.export.export(model, (x,))}
     for name, arguments in (("get", ()), ("put", (x,))):
         with patch_forward(model, getattr(model, name)):
             exported[name] = torch.export.export(model, arguments)
+    return to_edge(exported)
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_several_methods(account, share):
     planning = MemoryPlanningPass(share_mutable_buffers=share)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        manager = to_edge(exported).to_executorch(
-            ExecutorchBackendConfig(memory_planning_pass=planning, emit_mutable_buffer_names=True)
-        )
-    plans = manager.executorch_program.execution_plan
+    lowered = lower(account, planning, initialised=(), emit_mutable_buffer_names=share)
+    plans = lowered.manager.executorch_program.execution_plan
     assert len(planning.plans) == 3
     for plan, found in zip(plans, planning.plans, strict=True):
-        assert plan.non_const_buffer_sizes[1] == found.arena_bytes
-        assert (len(plan.non_const_buffer_sizes) == 3) == share
+        assert plan.non_const_buffer_sizes == emitted(found, shared=16 if share else None)
+    program = Runtime.get().load_program(lowered.buffer)
+    methods = {name: program.load_method(name) for name in ("put", "forward", "get")}
+    x = torch.ones(4)
+    assert methods["put"].execute([x])[0].tolist() == [2, 2, 2, 2]
+    added = methods["forward"].execute([x])[0].clone()
     if share:
-        from executorch.runtime import Runtime
+        assert added.tolist() == [[4, 4], [4, 4]]
+        assert methods["get"].execute([])[0].tolist() == [3, 3, 3, 3]
 
-        program = Runtime.get().load_program(manager.buffer)
-        assert program.load_method("put").execute([x])[0].tolist() == [2, 2, 2, 2]
-        assert program.load_method("forward").execute([x])[0].tolist() == [[4, 4], [4, 4]]
-        assert program.load_method("get").execute([])[0].tolist() == [3, 3, 3, 3]
+
+def test_a_pass_for_each_method(account):
+    """Methods that are not named get the stock pass, from ExecuTorch's own default."""
+    passes = {"forward": MemoryPlanningPass(), "put": MemoryPlanningPass(packer="naive")}
+    lowered = lower(account, passes, initialised=["total"])
+    assert [len(planning.plans) for planning in passes.values()] == [1, 1]
+    assert [planning.plan.packer for planning in passes.values()] == ["auto", "naive"]
+    assert lowered.arena_bytes("forward") == passes["forward"].plan.arena_bytes
+    assert lowered.arena_bytes("put") == passes["put"].plan.arena_bytes
+    x = torch.ones(4)
+    assert [y[0].tolist() for y in lowered.run([(x,), (x,)])] == [[[2, 2], [2, 2]], [[4, 4], [4, 4]]]
+    assert lowered.run([(x,)], "put")[0][0].tolist() == [2, 2, 2, 2]
+    assert lowered.run([()], "get")[0][0].tolist() == [0, 0, 0, 0]
+
+
+def test_nothing_is_left_of_a_program_that_could_not_be_planned(account, monkeypatch):
+    planning = MemoryPlanningPass(share_mutable_buffers=True)
+    honest, calls = planning_pass.write_plan, []
+
+    def second_fails(*arguments):
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise LowtideError("no more")
+        honest(*arguments)
+
+    monkeypatch.setattr(planning_pass, "write_plan", second_fails)
+    with pytest.raises(LowtideError, match="no more"):
+        lower(account, planning, initialised=(), emit_mutable_buffer_names=True)
+    assert (planning.plans, planning.reports, planning.notes) == ([], [], [])
+    assert planning.state.graph_modules == []
+    lower(account, planning, initialised=(), emit_mutable_buffer_names=True)
+    assert len(planning.plans) == len(planning.reports) == 3
 
 
 def test_a_pass_serves_one_program_after_another():
@@ -237,67 +276,6 @@ def test_partitioned_to_xnnpack():
     assert differences(eager(model, calls), lowered.run(calls)) == []
     assert lowered.arena_bytes() == planning.plan.arena_bytes + 64
     assert lowered.arena_bytes() <= lower(edge, StockPass()).arena_bytes()
-
-
-def toy_graph():
-    """A graph as a pass sees it, with its signature."""
-
-    class Toy(nn.Module):
-        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-            total = a
-            for _ in range(4):
-                total = (total * a + b).relu()
-            return total
-
-    edge = to_edge(torch.export.export(Toy(), (torch.ones(10), torch.ones(10))))
-    program = edge.exported_program()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        module = PassManager(passes=[SpecPropPass(), ToOutVarPass()])(program.graph_module).graph_module
-    return module, program.graph_signature
-
-
-def planned_specs(module):
-    """Specs of what operators and inputs make."""
-    nodes = [n for n in module.graph.nodes if n.op in ("placeholder", "call_function")]
-    return list(dict.fromkeys(spec for node in nodes for spec in specs_of(node) if spec is not None))
-
-
-def test_devices_have_arenas_of_their_own():
-    module, signature = toy_graph()
-    planning = MemoryPlanningPass()
-    planning.enable_non_cpu_memory_planning = True
-    nodes = [n for n in module.graph.nodes if n.op == "call_function" and "relu" in n.name]
-    nodes[1].meta["spec"].device = DeviceType.CUDA
-    nodes[2].meta["spec"].device, nodes[2].meta["spec"].device_index = DeviceType.CUDA, 1
-    planning.run(module, signature)
-    ids = {spec.mem_id for spec in planned_specs(module)}
-    assert ids == {1, 2, 3}
-    sizes = module.meta["non_const_buffer_sizes"]
-    assert sizes[0] == 0
-    assert sizes[2:] == [48, 48]
-    devices = [(d.buffer_idx, d.device_type, d.device_index) for d in module.meta["non_const_buffer_device"]]
-    assert devices == [(2, DeviceType.CUDA, 0), (3, DeviceType.CUDA, 1)]
-
-
-def test_only_one_device_wastes_no_memory_id():
-    module, signature = toy_graph()
-    for spec in planned_specs(module):
-        spec.device = DeviceType.CUDA
-    planning = MemoryPlanningPass()
-    planning.enable_non_cpu_memory_planning = True
-    planning.run(module, signature)
-    assert len(module.meta["non_const_buffer_sizes"]) == 2
-    assert [d.buffer_idx for d in module.meta["non_const_buffer_device"]] == [1]
-
-
-def test_devices_share_the_arena_if_told_so():
-    module, signature = toy_graph()
-    for spec in planned_specs(module)[1:]:
-        spec.device = DeviceType.CUDA
-    MemoryPlanningPass().run(module, signature)
-    assert {spec.mem_id for spec in planned_specs(module)} == {1}
-    assert "non_const_buffer_device" not in module.meta
 
 
 class Pools(MemoryPlanningPass):

@@ -2,49 +2,30 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
-import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 from executorch.exir import memory, to_edge
 from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, Verifier, greedy
-from executorch.exir.pass_manager import PassManager
 from executorch.exir.passes import MemoryPlanningPass as StockPass
-from executorch.exir.passes import SpecPropPass, ToOutVarPass
-from executorch.exir.passes.replace_view_copy_with_view_pass import ReplaceViewCopyWithViewPass
 from executorch.exir.schema import TensorShapeDynamism
+from graphs import Layers, graph_of
 from torch import nn
 from zoo import ZOO
 
 import lowtide.executorch
-from lowtide.errors import LowtideError, UnsupportedError, VerificationError
-from lowtide.executorch import MemoryPlanningPass, algorithm, planning_pass
+from lowtide.errors import InputError, LowtideError, UnsupportedError, VerificationError
+from lowtide.executorch import MemoryPlanningPass, planning_pass
 from lowtide.executorch.copies import add_copies
 from lowtide.executorch.specs import Groups, outputs_of, spec_of, specs_of
 from lowtide.executorch.writing import object_ids
 from lowtide.frontends.json import plan_from_json
 from lowtide.problem import Buffer, Problem
-
-
-def graph_of(model: nn.Module, inputs: tuple[torch.Tensor, ...]):
-    """A graph as a planning pass sees it."""
-    program = to_edge(torch.export.export(model.eval(), inputs)).exported_program()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        passes = PassManager(passes=[SpecPropPass(), ReplaceViewCopyWithViewPass(), ToOutVarPass()])
-        return passes(program.graph_module).graph_module, program.graph_signature
-
-
-class Layers(nn.Module):
-    """Widths that rise and fall, with a sum past several of them."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        a = x.sin()
-        b = torch.cat([a, x, a])
-        return (b * b.cos()).sum(0) + a + x
 
 
 def test_lowtide_itself_does_not_import_executorch():
@@ -175,6 +156,35 @@ def test_tensors_without_bound_are_freed_where_they_die():
     assert "memory_free" in module.code
 
 
+def test_stacked_results_without_bound_are_refused():
+    """The emitter would declare them bounded, by what they are bounded by nobody knows."""
+    torch.manual_seed(0)
+    model, calls = ZOO["stacked_map_viewed"]()
+    module, signature = graph_of(model, calls[0])
+    (node,) = module.graph.find_nodes(op="call_function", target=torch.ops.higher_order.map_impl)
+    specs_of(node)[0].shape_dynamism = TensorShapeDynamism.DYNAMIC_UNBOUND
+    with pytest.raises(UnsupportedError, match=f"root/{node.name}: a stacked result without a bound"):
+        MemoryPlanningPass().run(module, signature)
+
+
+def test_a_placeholder_of_a_branch_is_no_buffer_whatever_its_name():
+    torch.manual_seed(0)
+    model, calls = ZOO["view_of_branch_operand"]()
+    module, _ = graph_of(model, calls[0])
+    (node,) = module.graph.find_nodes(op="call_function", target=torch.ops.higher_order.cond)
+    branch = getattr(module, node.args[1].target)
+    buffer, placeholder = next(iter(module.graph.nodes)), next(iter(branch.graph.nodes))
+    placeholder.target = buffer.target
+    state = SimpleNamespace(
+        buffers_to_mutate={"new": "h"}, inputs_to_buffers={buffer.target: "h"}, output_specs=[]
+    )
+    MemoryPlanningPass().run(module, state)
+    assert buffer.meta["spec"].lifetime == [0, len(module.graph.nodes) - 1]
+    order = list(branch.graph.nodes)
+    (view,) = placeholder.users
+    assert placeholder.meta["spec"].lifetime == [0, max(order.index(user) for user in view.users)]
+
+
 def test_an_arena_of_nothing_has_a_size_too():
     class Empty(nn.Module):
         def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -207,31 +217,23 @@ def test_groups_keep_the_first_leader():
     assert groups.members(d) == (d,)
 
 
-def test_algorithm_in_a_suite_wins_where_it_is_smaller():
-    module, signature = graph_of(Layers(), (torch.randn(4, 6),))
-    suite = MemoryPlanningAlgorithmSuite(algo_list=[greedy, algorithm()])
-    StockPass(memory_planning_algo=suite).run(module, signature)
-    again, _ = graph_of(Layers(), (torch.randn(4, 6),))
-    StockPass().run(again, signature)
-    assert module.meta["non_const_buffer_sizes"][1] <= again.meta["non_const_buffer_sizes"][1]
-    verifier = Verifier(module, True, True, True, signature)
-    assert verifier.verify_storage_reuse() > 0
-
-
-def test_algorithm_keeps_clear_of_submodules():
-    module, signature = graph_of(Layers(), (torch.randn(4, 6),))
-    specs = list(dict.fromkeys(s for n in module.graph.nodes for s in specs_of(n) if s is not None))
-    for i, spec in enumerate(specs):
-        spec.lifetime = [i, i + 1]
-        spec.mem_id = 3 if i % 2 else None
-    module.input_mem_buffer_sizes = [0, 96, 0, 0, 64]
-    sizes = algorithm()(16, specs, module, signature, 64)
-    assert all(spec.mem_offset >= 96 for spec in specs if spec.mem_id == 1)
-    ends = {id: max(s.mem_offset + s.allocated_memory for s in specs if s.mem_id == id) for id in (1, 3)}
-    assert sizes == [0, ends[1] + 64, 0, ends[3] + 64, 64]
-    assert sizes.bufsizes == list(sizes)
-    assert set(sizes.spec_dict) == set(specs)
-
-
 def test_public_names():
     assert lowtide.executorch.__all__ == ["MemoryPlanningPass", "algorithm"]
+
+
+def test_arguments_of_the_stock_pass_are_taken():
+    stock = inspect.signature(StockPass.__init__).parameters
+    own = inspect.signature(MemoryPlanningPass.__init__).parameters
+    assert list(own)[: len(stock)] == list(stock)
+    assert all(own[name].default == stock[name].default for name in stock)
+    planning = MemoryPlanningPass(None, True, False, alignment=32)
+    assert planning.allow_lifetime_and_storage_overlap
+    assert not planning.alloc_graph_input
+    assert planning.alignment == 32
+
+
+@pytest.mark.parametrize("algorithm", [greedy, MemoryPlanningAlgorithmSuite()])
+def test_an_algorithm_is_refused_in_one_line(algorithm):
+    with pytest.raises(InputError, match="choose packer= instead") as caught:
+        MemoryPlanningPass(memory_planning_algo=algorithm)
+    assert "\n" not in str(caught.value)

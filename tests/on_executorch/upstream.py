@@ -26,17 +26,12 @@ TESTS = "executorch.exir.tests.test_memory_planning"
 
 
 class Substitute(lowtide.executorch.MemoryPlanningPass):
-    """Lowtide's pass behind the stock signature: the packer goes by the name of the algorithm."""
+    """Lowtide's pass, with a packer in place of the algorithm that a test asks for."""
 
-    def __init__(
-        self,
-        memory_planning_algo: Any = None,
-        allow_lifetime_and_storage_overlap: bool = False,
-        **options: Any,
-    ) -> None:
+    def __init__(self, memory_planning_algo: Any = None, *arguments: Any, **options: Any) -> None:
         algorithms = getattr(memory_planning_algo, "algo_list", [memory_planning_algo])
         packer = "naive" if stock.naive in algorithms else "auto"
-        super().__init__(packer=packer, **options)
+        super().__init__(None, *arguments, packer=packer, **options)
 
 
 def substitute(what: str) -> None:

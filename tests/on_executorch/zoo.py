@@ -9,7 +9,7 @@ import torch
 from functorch.experimental.control_flow import map as map_rows
 from torch import Tensor, nn
 from torch._higher_order_ops.scan import scan
-from zoo_modules import Case, Inputs, Stateful, early_exit, mixture_of_experts
+from zoo_modules import Case, Inputs, Stateful, Weighted, early_exit, mixture_of_experts
 
 ZOO: dict[str, Callable[[], Case]] = {}
 
@@ -187,19 +187,6 @@ def result_viewed_in_a_branch(x: Tensor) -> Tensor:
 def branch_returns_a_view(x: Tensor) -> Tensor:
     r = torch.cond(x.sum() > 0, lambda x: (x * 2).view(24), lambda x: x.sin().view(24), (x,))
     return r * 2
-
-
-class Weighted(nn.Module):
-    """A branch views a constant: its placeholder has no place in any arena."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("table", torch.arange(24.0))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.cond(
-            x.sum() > 0, lambda x, t: x + t.view(4, 6), lambda x, t: x * t.view(6, 4).sum(), (x, self.table)
-        )
 
 
 ZOO["constant_viewed_in_branch"] = lambda: (Weighted(), signs(4, 6))

@@ -11,6 +11,19 @@ Inputs = tuple[Any, ...]
 Case = tuple[nn.Module, list[Inputs]]
 
 
+class Weighted(nn.Module):
+    """A branch views a constant: its placeholder has no place in any arena."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.arange(24.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cond(
+            x.sum() > 0, lambda x, t: x + t.view(4, 6), lambda x, t: x * t.view(6, 4).sum(), (x, self.table)
+        )
+
+
 class Stateful(nn.Module):
     """A running mean and a count; branches read, view and decide by state, results become state."""
 

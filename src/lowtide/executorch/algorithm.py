@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, overload
 
-from executorch.exir.memory_planning import MemoryAlgoResult, SpecAllocResult, _is_out_var_node
+from executorch.exir.memory_planning import SpecAllocResult, _is_out_var_node
 from torch import fx
 
 from lowtide.executorch.arenas import memory_id_of
@@ -17,23 +17,43 @@ from lowtide.problem import Arena, Buffer, Problem, merge_intervals
 from lowtide.verifier import verify
 
 
-class Sizes(list[int]):
-    """Bytes of each arena by memory id: what a pass takes from an algorithm.
+class Result(Sequence[int]):
+    """Bytes of each arena by memory id, and the places that go with them.
 
-    A ``MemoryPlanningAlgorithmSuite`` takes a ``MemoryAlgoResult`` instead; its two fields are here too.
+    Two callers take it in two ways. A ``MemoryPlanningAlgorithmSuite`` reads ``bufsizes`` and ``spec_dict``,
+    as of a ``MemoryAlgoResult``, and writes the places to the specs itself if it picks this result. A pass
+    takes it for a list of sizes and expects the places in the specs: reading a size writes them, once.
 
     Args:
         bufsizes: bytes by memory id.
         spec_dict: the place of every spec.
     """
 
-    def __init__(self, bufsizes: Iterable[int], spec_dict: dict[Any, SpecAllocResult]) -> None:
-        super().__init__(bufsizes)
-        self.bufsizes = list(self)
+    def __init__(self, bufsizes: list[int], spec_dict: dict[Any, SpecAllocResult]) -> None:
+        self.bufsizes = bufsizes
         self.spec_dict = spec_dict
+        self._written = False
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        if not self._written:
+            self._written = True
+            for spec, place in self.spec_dict.items():
+                spec.mem_id, spec.mem_offset, spec.mem_obj_id = (
+                    place.mem_id,
+                    place.mem_offset,
+                    place.mem_obj_id,
+                )
+        return self.bufsizes[index]
+
+    def __len__(self) -> int:
+        return len(self.bufsizes)
 
 
-Algorithm = Callable[..., Sizes]
+Algorithm = Callable[..., Result]
 
 
 def algorithm(
@@ -55,6 +75,10 @@ def algorithm(
 
     ``lowtide.executorch.MemoryPlanningPass`` has none of these faults: prefer it where you can.
 
+    In a suite the stock algorithms have faults of their own. ``greedy`` forgets a memory id that only called
+    graphs use: the suite then refuses results of different lengths, and is to be used without it. ``naive``
+    adds its own bytes to those that are reserved for called graphs: put it last.
+
     Args:
         packer: name of the packing algorithm.
         timeout: seconds that the search may take a graph.
@@ -62,8 +86,9 @@ def algorithm(
         threads: workers; 0 for one a processor.
 
     Returns:
-        ``lowtide(alignment, specs, graph_module, graph_signature, extra_padding)``, which sets the place
-        of every spec and returns the bytes of each arena.
+        A function of ``(alignment, specs, graph_module, graph_signature, extra_padding)``, which changes
+        nothing and returns the bytes of each arena with the place of every spec. Its ``__name__``, by which a
+        suite tells its members apart, has the options in it.
     """
     options = Options(timeout=timeout, seed=seed, threads=threads)
 
@@ -73,7 +98,7 @@ def algorithm(
         graph_module: fx.GraphModule,
         graph_signature: Any = None,
         extra_padding: int = 0,
-    ) -> Sizes:
+    ) -> Result:
         groups = _in_place(list(specs), graph_module)
         reserved = list(getattr(graph_module, "input_mem_buffer_sizes", None) or [])
         buffers = []
@@ -92,22 +117,19 @@ def algorithm(
         places: dict[Any, SpecAllocResult] = {}
         for i, group in enumerate(groups):
             for spec in group:
-                spec.realign(alignment)
-                spec.mem_id, spec.mem_offset, spec.mem_obj_id = buffers[i].arena, plan.offsets[i], objects[i]
-                places[spec] = SpecAllocResult(spec.mem_id, spec.mem_obj_id, spec.mem_offset)
+                spec.realign(alignment)  # as every algorithm does, for whoever asks for the size
+                places[spec] = SpecAllocResult(buffers[i].arena, objects[i], plan.offsets[i])
         bytes_of = plan.arenas
         last = max(1, *ids) if ids else 1
         padding = dict.fromkeys(used, extra_padding)
-        return Sizes((bytes_of.get(id, 0) + padding.get(id, 0) for id in range(last + 1)), places)
+        return Result([bytes_of.get(id, 0) + padding.get(id, 0) for id in range(last + 1)], places)
 
+    lowtide.__name__ = f"lowtide({packer=}, {timeout=}, {seed=}, {threads=})"
     return lowtide
 
 
 def _in_place(specs: list[Any], graph_module: fx.GraphModule) -> list[list[Any]]:
-    """Specs that share bytes: those for which in-place reuse was asked, where the base dies at the operator.
-
-    A pair that cannot share is kept apart, and no longer marked.
-    """
+    """Specs that share bytes: where in-place reuse was asked for, and the base dies at the operator."""
     asking = {spec for spec in specs if spec.inplace_base is not None}
     group_of: dict[Any, list[Any]] = {spec: [spec] for spec in specs}
     if asking:
@@ -120,9 +142,7 @@ def _in_place(specs: list[Any], graph_module: fx.GraphModule) -> list[list[Any]]
             if fits and size_of(base, 1) == size_of(spec, 1):
                 group_of[base].append(spec)
                 group_of[spec] = group_of[base]
-            else:
-                spec.inplace_base = None
     return list({id(group): group for group in group_of.values()}.values())
 
 
-__all__ = ["Algorithm", "MemoryAlgoResult", "Sizes", "algorithm"]
+__all__ = ["Algorithm", "Result", "algorithm"]

@@ -42,7 +42,7 @@ class Arenas:
         """
         if not device_aware:
             return cls()
-        pools = {(_device(spec), memory_id_of(spec)) for spec in specs}
+        pools = {(device_of(spec), memory_id_of(spec)) for spec in specs}
         last = max((id for device, id in pools if device == _CPU), default=0)
         others = sorted(
             (pool for pool in pools if pool[0] != _CPU), key=lambda p: (p[0][0].value, p[0][1], p[1])
@@ -51,7 +51,7 @@ class Arenas:
 
     def id_of(self, spec: Any) -> int:
         """Memory id of the arena that a spec goes to."""
-        return self.by_pool.get((_device(spec), memory_id_of(spec)), memory_id_of(spec))
+        return self.by_pool.get((device_of(spec), memory_id_of(spec)), memory_id_of(spec))
 
     def devices(self) -> list[Any] | None:
         """What the emitter writes down about arenas that are not the CPU's; None if there are none."""
@@ -63,5 +63,11 @@ class Arenas:
         ]
 
 
-def _device(spec: Any) -> Device:
+def device_of(spec: Any) -> Device:
+    """The device that a spec's tensor is on."""
     return spec.device, spec.device_index
+
+
+def device_name(spec: Any) -> str:
+    """The device for people: ``CUDA:1``."""
+    return f"{spec.device.name}:{spec.device_index}"

@@ -24,6 +24,12 @@ from torch._ops import HigherOrderOperator
 
 from lowtide.errors import UnsupportedError
 
+_COND, _MAP, _SCAN = _EMITTED = (
+    torch.ops.higher_order.cond,
+    torch.ops.higher_order.map_impl,
+    torch.ops.higher_order.scan,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ControlFlow:
@@ -55,13 +61,13 @@ def control_flow(node: fx.Node) -> ControlFlow | None:
     if node.op != "call_function" or not isinstance(node.target, HigherOrderOperator):
         return None
     arguments: Any = node.args
-    if node.target is torch.ops.higher_order.cond:
+    if node.target is _COND:
         predicate, on_true, on_false, operands = arguments
         return ControlFlow("cond", (on_true, on_false), tuple(operands), selector=predicate)
-    if node.target is torch.ops.higher_order.map_impl:
+    if node.target is _MAP:
         body, slices, operands = arguments
         return ControlFlow("scan", (body,), tuple(operands), slices=tuple(slices))
-    if node.target is torch.ops.higher_order.scan:
+    if node.target is _SCAN:
         body, inits, slices, operands = arguments
         return ControlFlow("scan", (body,), tuple(operands), tuple(inits), tuple(slices))
     if node.target.name() in ("executorch_call_delegate",):
@@ -78,11 +84,23 @@ def graph_of(module: fx.GraphModule, graph: fx.Node) -> fx.GraphModule:
     return found
 
 
+def calls_of(module: fx.GraphModule) -> Iterator[tuple[fx.Node, ControlFlow]]:
+    """The nodes of a graph that run graphs, in order, with what they run.
+
+    They are looked up by operator: most graphs are long and have none.
+    """
+    found = [
+        node for target in _EMITTED for node in module.graph.find_nodes(op="call_function", target=target)
+    ]
+    for node in sorted(found):
+        called = control_flow(node)
+        if called is not None:
+            yield node, called
+
+
 def tree(module: fx.GraphModule, name: str) -> Iterator[tuple[str, fx.GraphModule]]:
     """A graph module and every one that it runs, with qualified names, callers first."""
     yield name, module
-    for node in module.graph.nodes:
-        called = control_flow(node)
-        if called is not None:
-            for graph in called.graphs:
-                yield from tree(graph_of(module, graph), f"{name}/{graph.target}")
+    for _, called in calls_of(module):
+        for graph in called.graphs:
+            yield from tree(graph_of(module, graph), f"{name}/{graph.target}")

@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 
 from lowtide.constants import ROOT
 from lowtide.errors import UnsupportedError
-from lowtide.executorch.calls import control_flow, graph_of, tree
+from lowtide.executorch.calls import calls_of, graph_of, tree
 from lowtide.executorch.specs import mutable_buffers, outputs_of, spec_of, specs_of
 
 KEPT_META = ("val", "tensor_meta", "stack_trace", "nn_module_stack", "debug_handle", "from_node")
@@ -31,17 +31,28 @@ def declare_stacked(root: fx.GraphModule) -> None:
 
     The emitter declares them dynamic itself, but late: a static view of one then no longer agrees with it,
     and emission fails. Such a view gets a spec without a place, which the runtime points at the right bytes.
+
+    Raises:
+        UnsupportedError: a stacked result has no bound.
     """
-    for _, module in tree(root, ROOT):
+    for name, module in tree(root, ROOT):
         stacked: set[Any] = set()
-        for node in module.graph.nodes:
-            called = control_flow(node)
-            if called is not None and called.kind == "scan":
-                stacked |= {spec for spec in specs_of(node)[len(called.inits) :] if spec is not None}
-            if node.target is memory.view and spec_of(node) in stacked:
-                node.meta["spec"] = _growing(node.meta["spec"])
-        for spec in stacked:
-            spec.shape_dynamism = TensorShapeDynamism.DYNAMIC_BOUND
+        for node, called in calls_of(module):
+            if called.kind != "scan":
+                continue
+            for spec in specs_of(node)[len(called.inits) :]:
+                if spec is not None:
+                    if spec.is_dynamic_unbound_tensor:
+                        raise UnsupportedError(
+                            f"node {name}/{node.name}: a stacked result without a bound cannot be filled: "
+                            "give its dynamic dimensions a max when exporting"
+                        )
+                    spec.shape_dynamism = TensorShapeDynamism.DYNAMIC_BOUND
+                    stacked.add(spec)
+        if stacked:
+            for node in module.graph.find_nodes(op="call_function", target=memory.view):
+                if spec_of(node) in stacked:
+                    node.meta["spec"] = _growing(node.meta["spec"])
 
 
 def _growing(view: Any) -> Any:
@@ -90,10 +101,7 @@ def add_copies(root: fx.GraphModule, signature: Any, *, plan_inputs: bool, plan_
     moved: set[Any] = set()
     seen: set[int] = set()
     for name, module in tree(root, ROOT):
-        for node in module.graph.nodes:
-            called = control_flow(node)
-            if called is None:
-                continue
+        for node, called in calls_of(module):
             for graph in called.graphs:
                 child = graph_of(module, graph)
                 if called.kind == "cond":

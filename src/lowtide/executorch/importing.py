@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
 
@@ -17,11 +17,12 @@ from torch import fx
 
 from lowtide.constants import ROOT
 from lowtide.errors import UnsupportedError
-from lowtide.executorch.arenas import Arenas
-from lowtide.executorch.calls import ControlFlow, control_flow, graph_of
+from lowtide.executorch.arenas import Arenas, device_name, device_of
+from lowtide.executorch.calls import ControlFlow, calls_of, control_flow, graph_of
 from lowtide.executorch.effects import effect_of
 from lowtide.executorch.specs import (
     Groups,
+    dropped_outputs,
     layout_of,
     mutable_buffers,
     nodes_in,
@@ -96,7 +97,7 @@ def import_modules(root: fx.GraphModule, request: Request, groups: Groups) -> Im
         groups: specs that are to be one storage; moved results are added to it.
 
     Raises:
-        UnsupportedError: a node that ExecuTorch's emitter does not know.
+        UnsupportedError: a node that ExecuTorch's emitter does not know, or one tensor on two devices.
     """
     join_moved(root, groups)
     return _Walker(request, groups).run(root)
@@ -104,10 +105,7 @@ def import_modules(root: fx.GraphModule, request: Request, groups: Groups) -> Im
 
 def join_moved(module: fx.GraphModule, groups: Groups) -> None:
     """Make the result of every cond, and what its branches return for it, one storage."""
-    for node in module.graph.nodes:
-        called = control_flow(node)
-        if called is None:
-            continue
+    for node, called in calls_of(module):
         for graph in called.graphs:
             child = graph_of(module, graph)
             if called.kind == "cond":
@@ -137,14 +135,40 @@ class _Draft:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A storage as it was met: the specs that are it, region, name, kind, and the node that makes it."""
+
+    members: tuple[Any, ...]
+    region: int
+    name: str
+    kind: StorageKind
+    node: fx.Node | None
+
+    def size(self, alignment: int) -> int | None:
+        """Bytes of the largest member; None if one has no bound."""
+        sizes = [size_of(spec, alignment) for spec in self.members]
+        bounded = [size for size in sizes if size is not None]
+        return max(bounded) if len(bounded) == len(sizes) else None
+
+    def deciding(self, device_aware: bool) -> Any:
+        """The spec that decides on the pool: the first that a custom pass gave a memory id."""
+        if device_aware and len(self.members) > 1 and len(set(map(device_of, self.members))) > 1:
+            devices = " and ".join(dict.fromkeys(map(device_name, self.members)))
+            raise UnsupportedError(
+                f"tensor {self.name}: it is one with what other graphs return, and these are on {devices}: "
+                "keep all of them on one device"
+            )
+        return next((spec for spec in self.members if spec.mem_id is not None), self.members[0])
+
+
 class _Walker:
     def __init__(self, request: Request, groups: Groups) -> None:
         self.request, self.groups = request, groups
         self.mutable = mutable_buffers(request.signature)
         self.drafts: list[_Draft] = []
         self.known: dict[int, int] = {}
-        self.storages: list[Storage] = []
-        self.members: list[tuple[Any, ...]] = []
+        self.found: list[_Found] = []
         self.home: dict[Any, int] = {}  # leader of a group -> its storage
         self.values: list[Value] = []
         self.value_of: dict[Any, int] = {}
@@ -155,14 +179,12 @@ class _Walker:
         for node in placeholders_of(root):
             self.root_input(draft, node)
         self.walk(draft)
-        arenas = self.settle(draft)
-        program = Program(
-            tuple(draft.freeze() for draft in self.drafts), tuple(self.values), tuple(self.storages)
-        )
+        storages, arenas = self.settle(draft)
+        program = Program(tuple(draft.freeze() for draft in self.drafts), tuple(self.values), tuple(storages))
         return Imported(
             program=program,
             modules=tuple(draft.module for draft in self.drafts),
-            specs=tuple(self.members),
+            specs=tuple(found.members for found in self.found),
             values=self.value_of,
             passed={value: tuple(found) for value, found in self.passed.items()},
             arenas=arenas,
@@ -195,24 +217,8 @@ class _Walker:
         return self.value_of[spec]
 
     def storage(self, draft: _Draft, leader: Any, name: str, kind: StorageKind, node: fx.Node | None) -> int:
-        members = tuple(self.groups.members(leader))
-        sizes = [size_of(spec, self.request.alignment) for spec in members]
-        bounded = [size for size in sizes if size is not None]
-        self.members.append(members)
-        self.storages.append(
-            Storage(
-                name=name,
-                size=max(bounded) if len(bounded) == len(sizes) else None,
-                kind=kind,
-                region=draft.position,
-                alignment=self.request.alignment,
-                dtype=str(leader.dtype).removeprefix("torch."),
-                shape=tuple(int(d) if isinstance(d, int) else str(d) for d in leader.shape),
-                operator=None if node is None else str(node.target),
-                source=None if node is None else source_of(node),
-            )
-        )
-        return len(self.storages) - 1
+        self.found.append(_Found(self.groups.members(leader), draft.position, name, kind, node))
+        return len(self.found) - 1
 
     def add(self, value: Value) -> int:
         self.values.append(value)
@@ -343,34 +349,45 @@ class _Walker:
             Step(f"{node.name}/slice", "aten.select_copy.int_out", reads=(source,), writes=(value,))
         )
 
-    def settle(self, root: _Draft) -> Arenas:
-        """Fix kind and place of every storage, and whether it is planned, now that all uses are known."""
+    def settle(self, root: _Draft) -> tuple[list[Storage], Arenas]:
+        """Kind and place of every storage, and whether it is planned, now that all uses are known.
+
+        What the emitter drops from the outputs is still read at the end, but nobody gets it.
+        """
         request = self.request
-        returned = {self.values[v].storage for v in root.outputs if v is not None}
+        dropped = dropped_outputs(request.signature)
+        returned = {
+            self.values[v].storage for i, v in enumerate(root.outputs) if v is not None and i not in dropped
+        }
         wanted = {"input": request.plan_inputs, "state": request.plan_state, "constant": False}
+        sizes = [found.size(request.alignment) for found in self.found]
         kinds: list[StorageKind] = []
         planned: list[bool] = []
-        for position, storage in enumerate(self.storages):
-            kind = storage.kind
-            wants = storage.size is not None and wanted.get(kind, True)
+        for position, found in enumerate(self.found):
+            kind = found.kind
+            wants = sizes[position] is not None and wanted.get(kind, True)
             if position in returned and kind not in ("state", "constant"):
                 wants = wants and request.plan_outputs
                 kind = kind if kind == "input" else "output"
             kinds.append(kind)
             planned.append(wants)
-        deciding = [_deciding(members) for members in self.members]
+        deciding = [found.deciding(request.device_aware) for found in self.found]
         arenas = Arenas.of(compress(deciding, planned), request.device_aware)
-        for position, spec in enumerate(deciding):
-            self.storages[position] = replace(
-                self.storages[position],
+        storages = [
+            Storage(
+                name=found.name,
+                size=sizes[position],
                 kind=kinds[position],
+                region=found.region,
                 planned=planned[position],
                 persistent=kinds[position] == "state",
-                arena=arenas.id_of(spec),
+                alignment=request.alignment,
+                arena=arenas.id_of(deciding[position]),
+                dtype=str(found.members[0].dtype).removeprefix("torch."),
+                shape=tuple(int(d) if isinstance(d, int) else str(d) for d in found.members[0].shape),
+                operator=None if found.node is None else str(found.node.target),
+                source=None if found.node is None else source_of(found.node),
             )
-        return arenas
-
-
-def _deciding(members: tuple[Any, ...]) -> Any:
-    """The spec that decides on the pool of a storage: the first that a custom pass gave a memory id."""
-    return next((spec for spec in members if spec.mem_id is not None), members[0])
+            for position, found in enumerate(self.found)
+        ]
+        return storages, arenas

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,6 +20,7 @@ from executorch.exir.memory_planning import (
     _is_inplace_node,
     _is_out_var_node,
 )
+from executorch.exir.operator.convert import is_inplace_variant
 from torch import fx
 
 from lowtide.constants import ROOT
@@ -61,19 +63,27 @@ def find_requests(root: fx.GraphModule) -> list[InPlace]:
     found = []
     for region, module in tree(root, ROOT):
         for node in module.graph.nodes:
-            if _is_inplace_node(node):
+            if node.op != "call_function":
+                continue
+            if _is_inplace(node.target):
                 base = _changed_argument(node)
                 if base is not None and spec_of(base) is not spec_of(node):
                     specs = spec_of(base), spec_of(node)
                     found.append(InPlace(region, node, base, specs, rewritten=True))
                 else:
                     _alias_inplace_result_specs(node)
-            elif _is_out_var_node(node) and "_share_alloc_with_arg_idx" in node.meta:
+            elif "_share_alloc_with_arg_idx" in node.meta and _is_out_var_node(node):
                 base = node.args[node.meta["_share_alloc_with_arg_idx"]]
                 specs = spec_of(base), spec_of(node)
                 if None not in specs:
                     found.append(InPlace(region, node, base, specs, rewritten=False))
     return found
+
+
+@cache
+def _is_inplace(target: Any) -> bool:
+    schema = getattr(schema_holder(target), "_schema", None)
+    return schema is not None and is_inplace_variant(schema.name, schema.overload_name)
 
 
 def _changed_argument(node: fx.Node) -> fx.Node | None:
@@ -150,7 +160,13 @@ class _Judge:
     def __init__(self, imported: Imported) -> None:
         self.imported = imported
         self.flow: FlowGraph = lower(imported.program)
-        self.live_out = solve(_without_final_state(self.flow)).live_out
+        # What changes state in place all along has no copy at the end that would show where the last value
+        # comes from: for an operator that writes over its argument, nobody looks at state at the end. One
+        # whose result takes other bytes than the argument's unless it is granted them does not change state.
+        self.live_out = {
+            False: solve(self.flow).live_out,
+            True: solve(_without_final_state(self.flow)).live_out,
+        }
         self.merged: dict[int, frozenset[int]] = {}
 
     def members(self, storage: int) -> frozenset[int]:
@@ -184,27 +200,24 @@ class _Judge:
         for first in self.members(a):
             for second in self.members(b):
                 for written, other in ((first, second), (second, first)):
-                    for tick in self.clashes(written, other):
+                    for tick in self.clashes(written, other, self.live_out[request.rewritten]):
                         return (
                             f"{storages[other].name} is read after "
                             f"{self.flow.describe(tick)} has written {storages[written].name}"
                         )
         return None
 
-    def clashes(self, written: int, other: int) -> Iterator[int]:
+    def clashes(self, written: int, other: int, live_out: tuple[int, ...]) -> Iterator[int]:
         """Ticks at which one storage is written while the other is still to be read."""
         for tick, point in enumerate(self.flow.points):
-            if (self.live_out[tick] >> other) & 1 and (
+            if (live_out[tick] >> other) & 1 and (
                 written in point.full_writes or written in point.partial_writes
             ):
                 yield tick
 
 
 def _without_final_state(flow: FlowGraph) -> FlowGraph:
-    """The program as if nobody looked at state once it is done.
-
-    What is changed in place all along has no copy at the end that would show where its last value comes from.
-    """
+    """The program as if nobody looked at state once it is done."""
     last = flow.points[-1]
     storages = flow.program.storages
     reads = tuple(storage for storage in last.reads if storages[storage].kind != "state")

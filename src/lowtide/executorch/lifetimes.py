@@ -6,30 +6,33 @@ graph, both ends included, and knows nothing of what a graph that is called does
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Container
 
 from torch import fx
 
-from lowtide.executorch.specs import mutable_buffers, specs_of
+from lowtide.executorch.specs import specs_of
 
 
-def write_lifetimes(module: fx.GraphModule, signature: Any) -> None:
+def write_lifetimes(module: fx.GraphModule, forever: Container[str]) -> None:
     """Set ``lifetime`` of every spec of a graph: the first and the last node that mentions it.
 
-    Inputs live from the first node on, mutable buffers until the last one.
+    Args:
+        module: the graph.
+        forever: names of placeholders that live until the last node, as mutable buffers do. Inputs live
+            from the first node on.
     """
-    forever = mutable_buffers(signature)
-    last = len(module.graph.nodes) - 1
-    for position, node in enumerate(module.graph.nodes):
-        for mentioned in (node, *node.all_input_nodes):
-            if mentioned.op == "get_attr":
-                continue
-            for spec in specs_of(mentioned):
-                if spec is not None:
-                    start, stop = spec.lifetime
-                    first = 0 if node.op == "placeholder" else position
-                    until = last if node.op == "placeholder" and node.target in forever else position
-                    spec.lifetime = [
-                        first if start is None else min(start, first),
-                        until if stop is None else max(stop, until),
-                    ]
+    positions = {node: position for position, node in enumerate(module.graph.nodes)}
+    last = len(positions) - 1
+    for node, position in positions.items():
+        if node.op == "get_attr":
+            continue
+        first, until = position, max((positions[user] for user in node.users), default=position)
+        if node.op == "placeholder":
+            first, until = 0, last if node.target in forever else until
+        for spec in specs_of(node):
+            if spec is not None:
+                start, stop = spec.lifetime
+                spec.lifetime = [
+                    first if start is None else min(start, first),
+                    until if stop is None else max(stop, until),
+                ]

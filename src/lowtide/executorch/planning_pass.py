@@ -18,12 +18,12 @@ from executorch.exir.tensor import ALIGNMENT
 from torch import fx
 from torch.fx.passes.infra.pass_base import PassResult
 
-from lowtide.errors import LowtideError
+from lowtide.errors import InputError, LowtideError
 from lowtide.executorch.copies import add_copies, declare_stacked, refresh_outputs
 from lowtide.executorch.importing import Imported, Request, import_modules
 from lowtide.executorch.inplace import find_requests, settle_requests
 from lowtide.executorch.lifetimes import write_lifetimes
-from lowtide.executorch.specs import Groups
+from lowtide.executorch.specs import Groups, mutable_buffers
 from lowtide.executorch.writing import write_plan
 from lowtide.pack.registry import Options
 from lowtide.planner import plan_problem
@@ -46,7 +46,12 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
     - ``reports``: what the verifier looked at, one a method;
     - ``notes``: clones that it had to insert and in-place reuse that it refused, with reasons.
 
+    The arguments of the stock pass come first, in its order; those that follow are the planner's own.
+
     Args:
+        memory_planning_algo: must be None: this pass plans whole methods, which no algorithm can.
+        allow_lifetime_and_storage_overlap: accepted and of no effect. It tells the stock verifier to let
+            tensors overlap; this one follows the bytes themselves, and needs no leave for what is right.
         alloc_graph_input, alloc_graph_output, alloc_mutable_buffers: whether inputs, outputs and mutable
             buffers get a place in the arena. What is input and output at once is planned only if both are.
         share_mutable_buffers: whether buffers of the same name are one tensor in all methods; they then get
@@ -59,25 +64,34 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         threads: workers; 0 for one a processor.
 
     Raises:
+        InputError: an algorithm was given.
         ValueError: ``share_mutable_buffers`` without ``alloc_mutable_buffers``.
     """
 
     def __init__(
         self,
-        *,
+        memory_planning_algo: None = None,
+        allow_lifetime_and_storage_overlap: bool = False,
         alloc_graph_input: bool = True,
         alloc_graph_output: bool = True,
         alloc_mutable_buffers: bool = True,
         share_mutable_buffers: bool = False,
         alignment: int = ALIGNMENT,
+        *,
         packer: str = "auto",
         hierarchy: Hierarchy = "joint",
         timeout: float | None = 5.0,
         seed: int = 0,
         threads: int = 0,
     ) -> None:
+        if memory_planning_algo is not None:
+            raise InputError(
+                "lowtide's MemoryPlanningPass takes no memory_planning_algo, because it plans whole methods: "
+                "choose packer= instead, or give the algorithm to ExecuTorch's own pass"
+            )
         super().__init__(
             memory_planning_algo=_no_algorithm,
+            allow_lifetime_and_storage_overlap=allow_lifetime_and_storage_overlap,
             alloc_graph_input=alloc_graph_input,
             alloc_graph_output=alloc_graph_output,
             alloc_mutable_buffers=alloc_mutable_buffers,
@@ -90,7 +104,7 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         self.plans: list[Plan] = []
         self.reports: list[Report] = []
         self.notes: list[str] = []
-        self._finished = False
+        self._finished = False  # the next method belongs to another program
 
     @property
     def plan(self) -> Plan:
@@ -106,19 +120,31 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
     def run(self, graph_module: fx.GraphModule, graph_signature: Any = None) -> PassResult:
         """Plan a method: its graph module and every one that it runs.
 
+        If that fails, the pass forgets the methods that it has planned for the same program.
+
         Raises:
             UnsupportedError: a node that ExecuTorch cannot emit.
             VerificationError: the plan is wrong; nothing was written to the graphs.
         """
-        if self._finished:  # the same pass serves another program
-            self.plans, self.reports, self.notes, self._finished = [], [], [], False
-        with _collector_paused():
-            self._plan(graph_module, graph_signature)
-        if self.share_mutable_buffers and graph_signature is not None:
-            self.state.graph_modules.append(graph_module)
-            _check_default_mem_ids(graph_module)
-            _insert_mutable_buffer_specs(self.state, graph_module, graph_signature)
+        if self._finished:
+            self._forget()
+        try:
+            with _collector_paused():
+                self._plan(graph_module, graph_signature)
+            if self.share_mutable_buffers and graph_signature is not None:
+                self.state.graph_modules.append(graph_module)
+                _check_default_mem_ids(graph_module)
+                _insert_mutable_buffer_specs(self.state, graph_module, graph_signature)
+        except BaseException:
+            self._forget()
+            raise
         return PassResult(graph_module, True)
+
+    def _forget(self) -> None:
+        """Be as new: what was planned belongs to another program, or to one that could not be lowered."""
+        self.plans, self.reports, self.notes = [], [], []
+        self.state = _MemoryPlanningState()
+        self._finished = False
 
     def _plan(self, graph_module: fx.GraphModule, signature: Any) -> None:
         self._set_alloc_node_spec(graph_module)
@@ -137,11 +163,16 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         write_plan(imported, plan)
         refresh_outputs(imported.modules)
         for module in imported.modules:
-            write_lifetimes(module, signature)
+            # Placeholders of branches may go by the names of mutable buffers.
+            write_lifetimes(module, mutable_buffers(signature) if module is graph_module else ())
 
     def run_multimethod(self) -> None:
         """Place what methods share; ExecuTorch calls this when every method is planned."""
-        super().run_multimethod()
+        try:
+            super().run_multimethod()
+        except BaseException:
+            self._forget()
+            raise
         self.state = _MemoryPlanningState()
         self._finished = True
 

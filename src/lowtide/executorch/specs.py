@@ -11,6 +11,7 @@ from typing import Any
 from executorch.exir import memory
 from executorch.exir.tensor import TensorSpec
 from torch import fx
+from torch.export.graph_signature import OutputKind
 from torch.utils import _pytree as pytree
 
 from lowtide.problem import align_up
@@ -23,7 +24,8 @@ def specs_of(node: fx.Node) -> list[Any]:
     spec = node.meta.get("spec")
     if isinstance(spec, TensorSpec):
         return [spec]
-    return [leaf if isinstance(leaf, TensorSpec) else None for leaf in pytree.tree_leaves(spec)]
+    leaves = (spec,) if spec is None else pytree.tree_leaves(spec)
+    return [leaf if isinstance(leaf, TensorSpec) else None for leaf in leaves]
 
 
 def spec_of(argument: Any) -> Any:
@@ -56,6 +58,12 @@ def mutable_buffers(signature: Any) -> frozenset[str]:
 def outputs_of(module: fx.GraphModule) -> list[Any]:
     """What a graph returns, flat: nodes, or constants such as None."""
     return list(pytree.tree_leaves(module.graph.output_node().args[0]))
+
+
+def dropped_outputs(signature: Any) -> frozenset[int]:
+    """Positions of outputs that no caller gets: new values of mutable buffers, which the emitter drops."""
+    specs = () if signature is None else signature.output_specs
+    return frozenset(i for i, spec in enumerate(specs) if spec.kind is OutputKind.BUFFER_MUTATION)
 
 
 def placeholders_of(module: fx.GraphModule) -> list[fx.Node]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from executorch.exir.memory_planning import _contains_xnnpack_delegate
 from executorch.exir.tensor import TensorSpec
 from torch import fx
 
-from lowtide.executorch.specs import placeholders_of, spec_of, specs_of, view_base
+from lowtide.executorch.specs import placeholders_of, spec_of, view_base
 
 if TYPE_CHECKING:
     from lowtide.executorch.importing import Imported
@@ -146,10 +147,6 @@ class _FreedSpec(TensorSpec):  # type: ignore[misc]
 def _last_name(node: fx.Node) -> fx.Node:
     """The node itself, or the last of the nodes behind it that only pick its results."""
     last = node
-    while last.next.op == "call_function" and last.next.all_input_nodes == [node] and not _runs(last.next):
+    while last.next.target is operator.getitem and last.next.args[0] is node:
         last = last.next
     return last
-
-
-def _runs(node: fx.Node) -> bool:
-    return not (getattr(node.target, "__name__", "") == "getitem" and specs_of(node))
