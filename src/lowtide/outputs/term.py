@@ -6,9 +6,11 @@ Lines are ``rich`` texts of exactly known width, so the caller decides where the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from lowtide.outputs.picture.colours import CATEGORIES, colour, short_name, telling_way
+from lowtide.outputs.picture.colours import CATEGORIES, colour, printable, short_name, telling_way
 from lowtide.units import format_size
 
 if TYPE_CHECKING:
@@ -116,24 +118,25 @@ def _rectangles(arena: ArenaView, made: Colouring, frame: Frame, height: int, in
         if not in_colour:
             text.append("".join(" " if group < 0 else _SHADES[group % len(_SHADES)] for group in grid[line]))
         else:
-            for upper, lower in zip(grid[2 * line], grid[2 * line + 1], strict=True):
-                _append_half_blocks(text, upper, lower, colours)
+            halves = zip(grid[2 * line], grid[2 * line + 1], strict=True)
+            for (upper, lower), run in groupby(halves):
+                _append_half_blocks(text, upper, lower, len(list(run)), colours)
         lines.append(text)
     return lines
 
 
-def _append_half_blocks(text: Text, upper: int, lower: int, colours: Sequence[str]) -> None:
-    """One cell: the upper half in one colour, the lower in another."""
+def _append_half_blocks(text: Text, upper: int, lower: int, count: int, colours: Sequence[str]) -> None:
+    """Some equal cells: the upper half in one colour, the lower in another."""
     if upper < 0 and lower < 0:
-        text.append(" ", "not dim")
+        text.append(" " * count, "not dim")
     elif upper == lower:
-        text.append("█", f"not dim {colours[upper]}")
+        text.append("█" * count, f"not dim {colours[upper]}")
     elif upper < 0:
-        text.append("▄", f"not dim {colours[lower]}")
+        text.append("▄" * count, f"not dim {colours[lower]}")
     elif lower < 0:
-        text.append("▀", f"not dim {colours[upper]}")
+        text.append("▀" * count, f"not dim {colours[upper]}")
     else:
-        text.append("▀", f"not dim {colours[upper]} on {colours[lower]}")
+        text.append("▀" * count, f"not dim {colours[upper]} on {colours[lower]}")
 
 
 def _grid(arena: ArenaView, made: Colouring, frame: Frame, rows: int) -> Grid:
@@ -210,14 +213,19 @@ def _bands(picture: Picture, frame: Frame, in_colour: bool) -> list[Text]:
             first, last = frame.cells(band.start, band.stop)
             room = last - first
             label = next(
-                (t for t in (short_name(band.region), band.kind) if t.isascii() and len(t) + 3 <= room), ""
+                (
+                    t
+                    for t in (short_name(band.region), printable(band.kind))
+                    if t.isascii() and len(t) + 3 <= room
+                ),
+                "",
             )
             drawn = f"┣{label:━<{room - 2}}┫" if room > 1 else "┃"
             cells[first:last] = list(set_cell_size(drawn, room))
             styles[first:last] = [_BAND_INKS.get(band.kind, CATEGORIES["dark"][4])] * room
         line = Text(" " * _GUTTER, no_wrap=True, end="")
-        for cell, style in zip(cells, styles, strict=True):
-            line.append(cell, style if in_colour else "")
+        for style, run in groupby(zip(cells, styles, strict=True), itemgetter(1)):
+            line.append("".join(cell for cell, _ in run), style if in_colour else "")
         lines.append(line)
     return lines
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lowtide.outputs.picture.colours import printable
 from lowtide.outputs.picture.model import ArenaView, Band, Picture, Rectangle, Step
 from lowtide.report.curve import Curve, floor_of, live_curve
 
@@ -32,7 +33,7 @@ def make_picture(plan: Plan, *, title: str = "plan", flow: FlowGraph | None = No
         Step(start, stop, name) for start, stop, name in zip(cuts[:-1], cuts[1:], names, strict=True)
     )
     return Picture(
-        title=title,
+        title=printable(title),
         plan=plan,
         start=cuts[0] if cuts else 0,
         stop=cuts[-1] if cuts else 0,

@@ -84,8 +84,15 @@ def short_operator(operator: str | None) -> str:
 
 
 def short_name(name: str) -> str:
-    """``mul`` for ``root/true_graph_0/mul``."""
-    return name.rsplit("/", 1)[-1] or name
+    """``mul`` for ``root/true_graph_0/mul``; fit to be shown."""
+    return printable(name.rsplit("/", 1)[-1] or name)
+
+
+def printable(text: str) -> str:
+    """The text on one line, whatever characters it has: those that cannot be shown are replaced."""
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
+    )
 
 
 def _by_kind(buffers: Sequence[Buffer]) -> Colouring:
@@ -96,7 +103,7 @@ def _by_kind(buffers: Sequence[Buffer]) -> Colouring:
     places = [_KINDS.index(label) if label in known else None for label in labels]
     return Colouring(
         by="kind",
-        labels=labels,
+        labels=tuple(map(printable, labels)),
         groups=tuple(index[buffer.kind] for buffer in buffers),
         light=tuple(OTHER["light"] if place is None else CATEGORIES["light"][place] for place in places),
         dark=tuple(OTHER["dark"] if place is None else CATEGORIES["dark"][place] for place in places),
@@ -118,7 +125,7 @@ def _largest(by: By, buffers: Sequence[Buffer], key: Callable[[Buffer], str]) ->
         labels.append(f"{more} others")
     return Colouring(
         by=by,
-        labels=tuple(labels),
+        labels=tuple(map(printable, labels)),
         groups=tuple(index.get(key(buffer), len(index)) for buffer in buffers),
         light=(*CATEGORIES["light"][: len(index)], *((OTHER["light"],) if more else ())),
         dark=(*CATEGORIES["dark"][: len(index)], *((OTHER["dark"],) if more else ())),

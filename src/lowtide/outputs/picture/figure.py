@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lowtide.errors import InputError
-from lowtide.outputs.picture.colours import CATEGORIES, colour, short_name, telling_way
+from lowtide.outputs.picture.colours import CATEGORIES, colour, printable, short_name, telling_way
 from lowtide.units import format_size
 
 if TYPE_CHECKING:
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from lowtide.outputs.picture import ArenaView, Band, Picture
     from lowtide.outputs.picture.colours import By, Colouring, Theme
 
-WIDTH, PANE, ROW, LEGEND = 12.0, 5.2, 0.24, 0.62
-"""Inches: of the figure; and the height of an arena, of a row of bands, and of the legend."""
+WIDTH, PANE, ROW = 12.0, 5.2, 0.24
+"""Inches: the width of the figure, the height of an arena, and of a row of bands."""
+LEFT, RIGHT, ABOVE, BELOW, GAP = 0.8, 0.15, 0.42, 1.15, 0.12
+"""Inches: margins, and what lies between two panes."""
 
 BANDS = {"branch": 2, "condition": 6, "body": 3, "delegate": 5}
 MANY = 2000
@@ -62,13 +64,19 @@ def draw(picture: Picture, *, theme: Theme = "light", by: By | None = None) -> F
         *([rows * ROW] if rows else []),
         *(PANE / (1 + 0.4 * (len(picture.arenas) > 1)) for _ in picture.arenas),
     ]
-    height = sum(heights) + LEGEND + 0.9
-    figure = Figure(figsize=(WIDTH, height), facecolor=inks.sheet, layout="constrained")
-    figure.get_layout_engine().set(rect=(0, LEGEND / height, 1, 1 - (LEGEND + 0.3) / height), hspace=0.02)  # type: ignore[union-attr, call-arg]
+    height = sum(heights) + GAP * max(0, len(heights) - 1) + ABOVE + BELOW
+    figure = Figure(figsize=(WIDTH, height), facecolor=inks.sheet)
     if not heights:
         figure.text(0.5, 0.5, "no buffers", color=inks.soft, ha="center")
         return figure
     grid = figure.subplots(len(heights), 1, squeeze=False, sharex=True, height_ratios=heights)
+    figure.subplots_adjust(
+        left=LEFT / WIDTH,
+        right=1 - RIGHT / WIDTH,
+        top=1 - ABOVE / height,
+        bottom=BELOW / height,
+        hspace=GAP * len(heights) / sum(heights),
+    )
     axes: list[Axes] = list(grid[:, 0])
     figure.text(
         0.012, 1 - 0.1 / height, _headline(picture), color=inks.ink, fontsize=11, va="top", weight="bold"
@@ -180,7 +188,7 @@ def _draw_lines(axes: Axes, picture: Picture, arena: ArenaView, inks: Inks) -> N
 
 def _draw_labels(axes: Axes, picture: Picture, arena: ArenaView) -> None:
     """Names of the buffers that are large enough to hold them."""
-    wide = (WIDTH - 1.2) * 72 / max(1, picture.stop - picture.start)  # points a tick
+    wide = (WIDTH - LEFT - RIGHT) * 72 / max(1, picture.stop - picture.start)  # points a tick
     tall = PANE * 72 / (arena.top * 1.06)
     for r in arena.rectangles:
         name = short_name(picture.plan.problem.buffers[r.buffer].label)
@@ -215,10 +223,10 @@ def _draw_bands(axes: Axes, picture: Picture, rows: int, theme: Theme) -> None:
     )
     boxes.set_gid("regions")
     axes.add_collection(boxes)
-    wide = (WIDTH - 1.2) * 72 / max(1, picture.stop - picture.start)
+    wide = (WIDTH - LEFT - RIGHT) * 72 / max(1, picture.stop - picture.start)
     for band in shown:
-        name = short_name(band.region)
-        for text in (f"{band.kind} · {name}" if name != band.kind else name, name, band.kind):
+        name, kind = short_name(band.region), printable(band.kind)
+        for text in (f"{kind} · {name}" if name != kind else name, name, kind):
             if (band.stop - band.start) * wide > 4.6 * len(text) + 8:
                 axes.annotate(
                     text.replace("$", r"\$"),
