@@ -1,0 +1,452 @@
+"""Is the memory plan of an existing ``.pte`` safe? Every fault with the path that shows it."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from lowtide.executorch.pointers import Facts, Pointers
+from lowtide.frontends.pte import Analysis, PteFile, analyse, read_pte
+from lowtide.liveness import positions
+
+if TYPE_CHECKING:
+    from lowtide.files import StrPath
+    from lowtide.frontends.pte.methods import Place
+
+FindingKind = Literal["overlap", "unwritten", "outside", "misaligned", "output"]
+
+ALIGNMENT = 16
+"""Bytes: ExecuTorch's own planners keep it, and kernels may rely on it; its runtime does not check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault of a file's plan.
+
+    Args:
+        kind: ``overlap``: two tensors share bytes while both are needed; ``unwritten``: a tensor is read
+            and on some path nothing was written where it lies; ``outside``: beyond the end of its arena, or
+            in none; ``misaligned``; ``output``: an output in the caller's memory that is never filled.
+        method: name of the method.
+        message: one line.
+        values: numbers of the tensors concerned.
+        instructions: positions of the instructions concerned: the writer before the reader.
+        path: instructions from where the content was made, past what destroys it, to the read.
+        assumed: whether it follows only from assuming the worst of an unknown operator.
+    """
+
+    kind: FindingKind
+    method: str
+    message: str
+    values: tuple[int, ...]
+    instructions: tuple[int, ...] = ()
+    path: tuple[int, ...] = ()
+    assumed: bool = False
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit found.
+
+    Args:
+        name: of the file.
+        findings: faults, in the order of methods and instructions.
+        notes: what had to be assumed.
+        methods: names of the methods looked at.
+        tensors: how many tensors have a place, in all.
+    """
+
+    name: str
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    methods: tuple[str, ...]
+    tensors: int
+
+    @property
+    def safe(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+
+def audit(source: StrPath | bytes, *, alignment: int = ALIGNMENT) -> Audit:
+    """Look for tensors that share bytes while both are needed, in every method, on every path.
+
+    Args:
+        source: the path of a ``.pte``, or its bytes.
+        alignment: bytes that every offset must be a multiple of.
+
+    Raises:
+        InputError: the file is damaged or no ``.pte``.
+        UnsupportedError: ExecuTorch is missing, or it needs another version.
+    """
+    file = open_pte(source)
+    return audit_file(file, analyse(file), alignment=alignment)
+
+
+def open_pte(source: StrPath | bytes) -> PteFile:
+    """Read a ``.pte`` from a path or from bytes."""
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return read_pte(bytes(source), "the program")
+    from lowtide.files import open_for_reading, show_path
+
+    with open_for_reading(os.fspath(source)) as file:
+        return read_pte(file.read(), show_path(source))
+
+
+def audit_file(file: PteFile, analyses: tuple[Analysis, ...], *, alignment: int = ALIGNMENT) -> Audit:
+    """As ``audit``, of a file that was parsed and analysed."""
+    findings: list[Finding] = []
+    notes: list[str] = []
+    for analysis in analyses:
+        places = {t.index: t.place for t in analysis.method.planned if t.place is not None}
+        findings += check_places(analysis, places, analysis.method.arenas, alignment)
+        notes += _notes(analysis)
+    return Audit(
+        file.name,
+        tuple(findings),
+        tuple(notes),
+        tuple(analysis.method.name for analysis in analyses),
+        sum(1 for analysis in analyses for _ in analysis.method.planned),
+    )
+
+
+def check_places(
+    analysis: Analysis, places: Mapping[int, Place], arenas: Mapping[int, int], alignment: int
+) -> list[Finding]:
+    """Faults of one method's plan.
+
+    Args:
+        analysis: the method.
+        places: the bytes of every planned tensor.
+        arenas: bytes of each arena by memory id.
+        alignment: bytes.
+    """
+    static = list(_misplaced(analysis, places, arenas, alignment))
+    return [*static, *_moved_outputs(analysis), *_Search(analysis, Pointers(analysis, places)).run()]
+
+
+def _misplaced(
+    analysis: Analysis, places: Mapping[int, Place], arenas: Mapping[int, int], alignment: int
+) -> Iterator[Finding]:
+    method = analysis.method
+    for value, place in places.items():
+        tensor, size = method.tensors[value], arenas.get(place.memory)
+        if size is None:
+            yield Finding(
+                "outside", method.name, f"{tensor} is in arena {place.memory}, which does not exist", (value,)
+            )
+        elif place.stop > size:
+            yield Finding(
+                "outside", method.name, f"{tensor} ends beyond its arena, which has {size} bytes", (value,)
+            )
+        if place.start % alignment and place.stop > place.start:
+            yield Finding(
+                "misaligned", method.name, f"{tensor} is not at a multiple of {alignment} bytes", (value,)
+            )
+
+
+def _moved_outputs(analysis: Analysis) -> Iterator[Finding]:
+    """Outputs in memory that the caller provides: a move points them elsewhere and leaves it as it was."""
+    method = analysis.method
+    for value in dict.fromkeys(method.outputs):
+        tensor = method.tensors[value]
+        if value in analysis.views.targets and tensor.place is None:
+            moves = [
+                at for at, effect in enumerate(analysis.effects) if any(to == value for to, _ in effect.moves)
+            ]
+            yield Finding(
+                "output",
+                method.name,
+                f"output {tensor} is to be in the caller's memory, but {method.instructions[moves[0]]} "
+                "points it elsewhere: the next run writes through a stale pointer",
+                (value,),
+                tuple(moves),
+            )
+
+
+def _notes(analysis: Analysis) -> Iterator[str]:
+    method = analysis.method
+    for at in analysis.unknown:
+        yield (
+            f"{method.name}: {method.instructions[at]} is not known: it is taken to read and write all "
+            "that it is given"
+        )
+    for view in sorted(analysis.views.guessed):
+        base = analysis.views.base[view]
+        yield (
+            f"{method.name}: {method.tensors[view]} is taken for a view of {method.tensors[base]}, the only "
+            "tensor of its size that nothing else reads"
+        )
+
+
+class _Search:
+    """Turns lost facts that are read into findings."""
+
+    def __init__(self, analysis: Analysis, pointers: Pointers) -> None:
+        self.analysis, self.pointers = analysis, pointers
+        self.method = analysis.method
+        self.found: dict[object, Finding] = {}
+
+    def run(self) -> list[Finding]:
+        for first, second in self.pointers.clashing_at_entry:
+            a, b = self.method.tensors[first], self.method.tensors[second]
+            message = f"{a} and {b} share bytes, and both are filled before the first instruction"
+            self.add(("entry", first, second), "overlap", message, (first, second))
+        for at, now in enumerate(self.pointers.before):
+            if now is None:
+                continue
+            if at < len(self.analysis.effects):
+                self.clashes(at, now)
+            for value in self.read_at(at):
+                self.read(at, now, value)
+        return list(self.found.values())
+
+    def read_at(self, at: int) -> tuple[int, ...]:
+        """Tensors looked at by an instruction, or after the last one."""
+        if at < len(self.analysis.effects):
+            return tuple(dict.fromkeys(self.analysis.effects[at].reads))
+        return tuple(dict.fromkeys((*self.method.outputs, *sorted(self.analysis.views.state))))
+
+    def add(
+        self,
+        key: object,
+        kind: FindingKind,
+        message: str,
+        values: tuple[int, ...],
+        instructions: tuple[int, ...] = (),
+        path: tuple[int, ...] = (),
+    ) -> None:
+        if key in self.found:
+            return
+        assumed = any(
+            self.analysis.effects[at].unknown for at in instructions if at < len(self.analysis.effects)
+        )
+        self.found[key] = Finding(kind, self.method.name, message, values, instructions, path, assumed)
+
+    def clashes(self, at: int, now: Facts) -> None:
+        """An instruction that writes over what it reads, or two things over each other."""
+        effect, pointers = self.analysis.effects[at], self.pointers
+        written = pointers.written(at, now)
+        reads = {slot: value for value in effect.reads for slot in pointers.slots(now, value)}
+        for slot, value in written.items():
+            for other in pointers.overlapping.get(slot, ()):
+                if other in written and slot < other:
+                    what, partner = "writes two tensors that share bytes", written[other]
+                elif other in reads and other not in written:
+                    if (value, reads[other]) in effect.copies and pointers.coincide(slot, other):
+                        continue  # a copy of bytes to where they are
+                    what, partner = "writes over what it reads", reads[other]
+                else:
+                    continue
+                a, b = self.method.tensors[value], self.method.tensors[partner]
+                self.add(
+                    (slot, other, "clash"),
+                    "overlap",
+                    f"{self.at(at)} {what}: {a} and {b}{self.slot_of(partner, other)}",
+                    (value, partner),
+                    (at,),
+                    (at,),
+                )
+
+    def read(self, at: int, now: Facts, value: int) -> None:
+        pointers, views = self.pointers, self.analysis.views
+        if value in views.lost:
+            tensor = self.method.tensors[value]
+            message = (
+                f"{self.at(at)} reads {tensor}, which nothing ever writes, nor any tensor that it could view"
+            )
+            self.add((value, "orphan"), "unwritten", message, (value,), (at,), (at,))
+            return
+        root = pointers.root(value)
+        for n in positions((now.intact | now.lost) & pointers.of_value.get(root, 0)):
+            slot = pointers.pairs[n][1]
+            if not pointers.sees(value, slot):
+                if not self.method.tensors[value].size:
+                    continue
+                self.elsewhere(at, value, n)
+            elif now.lost >> n & 1 and self.method.tensors[slot].size:
+                self.lost(at, value, n)
+
+    def elsewhere(self, at: int, value: int, n: int) -> None:
+        """A static view that does not lie where the tensor is that it views."""
+        base, slot = self.pointers.pairs[n]
+        tensors = self.method.tensors
+        makers = [
+            p
+            for p, effect in enumerate(self.analysis.effects)
+            if any(to == base for to, _ in (*effect.moves, *effect.views)) or base in effect.writes
+        ]
+        path = self.walk(at, lambda p: self.makes(p, n))
+        where = tensors[slot].place or "in the caller's memory"
+        self.add(
+            (value, slot, "elsewhere"),
+            "unwritten",
+            f"{self.at(at)} reads {tensors[value]}, a view of {tensors[base]}, whose content is "
+            f"{self.content(base, slot)} on this path: nothing wrote it where the view lies, only at {where}"
+            f"{self.show(path)}",
+            (value, base, slot),
+            tuple(dict.fromkeys((path[0] if path else makers[0] if makers else at, at))),
+            path,
+        )
+
+    def content(self, base: int, slot: int) -> str:
+        return "its own" if base == slot else f"{self.method.tensors[slot]}"
+
+    def lost(self, at: int, value: int, n: int) -> None:
+        """Name what destroyed the content on some path, for every writer that did."""
+        culprits = self.culprits(at, n)
+        tensor = self.method.tensors[value]
+        slot = self.pointers.pairs[n][1]
+        for culprit, writer, tail in culprits:
+            head = self.walk_from(culprit, n)
+            path = (*head, *tail)
+            other = self.method.tensors[writer]
+            self.add(
+                tuple(sorted((slot, writer))),
+                "overlap",
+                f"{self.at(at)} reads {tensor}{self.slot_of(value, slot)}, but {self.at(culprit)} "
+                f"has written {other} over it{self.show(path)}",
+                (value, writer),
+                (culprit, at),
+                path,
+            )
+        if not culprits:
+            path = self.walk(at, lambda p: False)
+            self.add(
+                (slot, "unwritten"),
+                "unwritten",
+                f"{self.at(at)} reads {tensor}{self.slot_of(value, slot)}, which nothing has written on this "
+                f"path{self.show(path)}",
+                (value,),
+                (at,),
+                path,
+            )
+
+    def slot_of(self, value: int, slot: int) -> str:
+        root = self.pointers.root(value)
+        if value == slot or (root == slot and value == root):
+            return ""
+        return f", which is {self.method.tensors[slot]}"
+
+    def at(self, at: int) -> str:
+        if at >= len(self.method.instructions):
+            return f"the end of {self.method.name}"
+        instruction = self.method.instructions[at]
+        source = f" ({instruction.source})" if instruction.source else ""
+        return f"{instruction}{source}"
+
+    # Paths.
+
+    def makes(self, at: int, n: int) -> bool:
+        """Whether a point gives a tensor this pointer, or fills it."""
+        value, _ = self.pointers.pairs[n]
+        effect = self.analysis.effects[at]
+        return value in effect.writes or any(to == value for to, _ in (*effect.moves, *effect.views))
+
+    def culprits(self, at: int, n: int) -> list[tuple[int, int, tuple[int, ...]]]:
+        """Points that destroy a fact on some path to a point: position, tensor written, path from it on."""
+        found: list[tuple[int, int, tuple[int, ...]]] = []
+        start = (at, n)
+        parents: dict[tuple[int, int], tuple[int, int] | None] = {start: None}
+        queue = deque([start])
+        while queue:
+            state = queue.popleft()
+            point, fact = state
+            for before in self.analysis.paths.predecessors[point]:
+                now = self.pointers.before[before]
+                if now is None:
+                    continue
+                trail = self.trail(parents, state)
+                earlier = self.earlier(before, fact)
+                if earlier is None:
+                    continue
+                for one in earlier:
+                    writer = self.writer(before, now, one)
+                    if writer is not None and now.intact >> one & 1:
+                        found.append((before, writer, (before, *trail)))
+                    if now.lost >> one & 1 and (before, one) not in parents:
+                        parents[before, one] = state
+                        queue.append((before, one))
+        return found
+
+    def earlier(self, before: int, fact: int) -> list[int] | None:
+        """The facts that a fact after a point comes from; None if the point makes it whole."""
+        pointers = self.pointers
+        value, slot = pointers.pairs[fact]
+        effect = self.analysis.effects[before]
+        for to, source in (*effect.moves, *effect.views):
+            if to == value:
+                number = pointers.number.get((pointers.root(source), slot))
+                return None if number is None else [number]
+        filled = {pointers.root(v) for v in (*effect.defines, *effect.overwrites)}
+        return None if value in filled else [fact]
+
+    def writer(self, at: int, now: Facts, fact: int) -> int | None:
+        """The tensor whose being written at a point destroys a fact."""
+        pointers = self.pointers
+        if not pointers.killed_by(at, now) >> fact & 1:
+            return None
+        _, slot = pointers.pairs[fact]
+        written = pointers.written(at, now)
+        for other, value in written.items():
+            if other == slot or other in pointers.overlapping.get(slot, ()):
+                return value
+        return None
+
+    @staticmethod
+    def trail(
+        parents: Mapping[tuple[int, int], tuple[int, int] | None], state: tuple[int, int]
+    ) -> tuple[int, ...]:
+        """Points from a state of the backward search to where it began."""
+        found = []
+        at: tuple[int, int] | None = state
+        while at is not None:
+            found.append(at[0])
+            at = parents[at]
+        return tuple(found)
+
+    def walk(self, at: int, stop: object) -> tuple[int, ...]:
+        """A shortest path to a point, from the nearest point that stops the search or from the start."""
+        parents: dict[int, int | None] = {at: None}
+        queue = deque([at])
+        last = at
+        while queue:
+            point = queue.popleft()
+            last = point
+            if point != at and point < len(self.analysis.effects) and callable(stop) and stop(point):
+                break
+            for before in self.analysis.paths.predecessors[point]:
+                if before not in parents and self.pointers.before[before] is not None:
+                    parents[before] = point
+                    queue.append(before)
+        found = []
+        step: int | None = last
+        while step is not None:
+            found.append(step)
+            step = parents[step]
+        return tuple(found)
+
+    def walk_from(self, culprit: int, n: int) -> tuple[int, ...]:
+        """From where a fact's content was made to just before the point that destroys it."""
+        return self.walk(culprit, lambda p: self.makes(p, n))[:-1]
+
+    def show(self, path: tuple[int, ...]) -> str:
+        """``; path 3-5, 9-12``: runs of instructions that follow each other."""
+        runs: list[list[int]] = []
+        for at in path:
+            if runs and at == runs[-1][-1] + 1:
+                runs[-1].append(at)
+            else:
+                runs.append([at])
+        end = len(self.method.instructions)
+        parts = [
+            f"{run[0]}-{'end' if run[-1] == end else run[-1]}" if len(run) > 1 else str(run[0])
+            for run in runs
+        ]
+        return f"; path {', '.join(parts)}" if path else ""

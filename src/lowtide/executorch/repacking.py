@@ -1,0 +1,226 @@
+"""The same ``.pte`` with a better plan: offsets and arena sizes change, and nothing else.
+
+The original decides what may change: every arena ends up no larger than it was, if it was safe; what backends
+may read beyond an arena's last tensor stays; arenas that several methods may share are left alone.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lowtide.errors import VerificationError
+from lowtide.executorch.auditing import ALIGNMENT, Audit, Finding, audit_file, check_places, open_pte
+from lowtide.frontends.pte import Analysis, PteFile, analyse
+from lowtide.frontends.pte.delegates import XNNPACK
+from lowtide.frontends.pte.flow import layout_of
+from lowtide.frontends.pte.methods import Place
+from lowtide.frontends.pte.writing import rewrite
+from lowtide.pack.registry import Options
+from lowtide.planner import plan_problem
+from lowtide.problem import Arena, align_up
+
+if TYPE_CHECKING:
+    from lowtide.files import StrPath
+    from lowtide.problem import Plan
+
+_XNNPACK_PADDING = 64
+"""Bytes that its kernels may read past the end of an arena (``XNN_EXTRA_BYTES``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaChange:
+    """What became of one arena of one method, in bytes.
+
+    Args:
+        method, memory: which.
+        before, after: its size in the file, slack included.
+        lower_bound: no plan of what is alive can be smaller; slack included.
+        slack: bytes behind the last tensor that backends may touch.
+        reason: why it is as it was, if it is.
+    """
+
+    method: str
+    memory: int
+    before: int
+    after: int
+    lower_bound: int
+    slack: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Repacked:
+    """What ``repack`` made.
+
+    Args:
+        data: the new file; the input itself if nothing could be improved.
+        before, after: audits of the input and of the output.
+        arenas: every arena of every method.
+        seconds: time that it took.
+    """
+
+    data: bytes
+    before: Audit
+    after: Audit
+    arenas: tuple[ArenaChange, ...]
+    seconds: float
+
+    @property
+    def changed(self) -> bool:
+        """Whether any tensor has moved."""
+        return self.before is not self.after
+
+
+def repack(
+    source: StrPath | bytes,
+    *,
+    packer: str = "auto",
+    timeout: float | None = 5.0,
+    seed: int = 0,
+    threads: int = 0,
+    alignment: int = ALIGNMENT,
+) -> Repacked:
+    """Plan the memory of an existing ``.pte`` anew.
+
+    Args:
+        source: the path of a ``.pte``, or its bytes.
+        packer: name of the packing algorithm.
+        timeout: seconds that the search may take a method; it ends as soon as the bound is met.
+        seed, threads: as for ``lowtide.plan``.
+        alignment: bytes that offsets are multiples of; where all offsets of an arena are multiples of more,
+            they stay so.
+
+    Raises:
+        InputError: the file is damaged or no ``.pte``.
+        UnsupportedError: ExecuTorch is missing, it needs another version, or no plan can be right for sure.
+        VerificationError: the new file did not pass the audit; nothing is returned.
+    """
+    began = time.perf_counter()
+    file = open_pte(source)
+    analyses = analyse(file)
+    before = audit_file(file, analyses, alignment=alignment)
+    shared = _shared_arenas(analyses)
+    options = Options(timeout=timeout, seed=seed, threads=threads)
+    offsets: dict[str, dict[int, int]] = {}
+    sizes: dict[str, dict[int, int]] = {}
+    changes: list[ArenaChange] = []
+    for analysis in analyses:
+        method = analysis.method
+        if not any(True for _ in method.planned):
+            continue
+        unsafe = any(finding.method == method.name for finding in before.findings)
+        mover = _Mover(analysis, alignment, unsafe, shared)
+        offsets[method.name], sizes[method.name], done = mover.run(packer, options)
+        changes += done
+    if all(change.reason for change in changes):
+        return Repacked(file.data, before, before, tuple(changes), time.perf_counter() - began)
+    data = rewrite(file, offsets, sizes)
+    after = _audited(data, file, alignment)
+    return Repacked(data, before, after, tuple(changes), time.perf_counter() - began)
+
+
+def _audited(data: bytes, file: PteFile, alignment: int) -> Audit:
+    """The audit of the new file, which must be clean."""
+    fresh = open_pte(data)
+    found = audit_file(replace(fresh, name=file.name), analyse(fresh), alignment=alignment)
+    if found.findings:
+        raise refusal(found.findings)
+    return found
+
+
+def refusal(findings: tuple[Finding, ...]) -> VerificationError:
+    """The error that a plan with findings ends in."""
+    from lowtide.violation import Violation
+
+    return VerificationError(
+        [Violation("lost", f.message, tuple(f"%{v}" for v in f.values)) for f in findings]
+    )
+
+
+def _shared_arenas(analyses: tuple[Analysis, ...]) -> frozenset[int]:
+    """Memory ids other than the default that several methods have and one keeps state in.
+
+    Whoever runs the methods may give them one block of memory for such an arena, so that state is shared;
+    the file does not say. Its tensors stay where they are in all methods.
+    """
+    used: dict[int, int] = {}
+    stateful: set[int] = set()
+    for analysis in analyses:
+        for memory in analysis.method.arenas:
+            used[memory] = used.get(memory, 0) + 1
+        for value in analysis.views.state:
+            place = analysis.method.tensors[value].place
+            if place is not None:
+                stateful.add(place.memory)
+    return frozenset(memory for memory in stateful if memory > 1 and used.get(memory, 0) > 1)
+
+
+class _Mover:
+    """Decides about one method."""
+
+    def __init__(self, analysis: Analysis, alignment: int, unsafe: bool, shared: frozenset[int]) -> None:
+        self.analysis, self.method = analysis, analysis.method
+        self.unsafe, self.shared = unsafe, shared
+        self.old = {t.index: t.place for t in self.method.planned if t.place is not None}
+        self.memories = sorted({place.memory for place in self.old.values()})
+        self.unit = {memory: self.unit_of(memory, alignment) for memory in self.memories}
+        self.base_alignment = alignment
+
+    def unit_of(self, memory: int, alignment: int) -> int:
+        """The alignment that an arena keeps: the largest power of two that all of its offsets have."""
+        starts = [place.start for place in self.old.values() if place.memory == memory and place.start]
+        unit = alignment
+        while starts and unit < 4096 and all(start % (2 * unit) == 0 for start in starts):
+            unit *= 2
+        return unit
+
+    def run(self, packer: str, options: Options) -> tuple[dict[int, int], dict[int, int], list[ArenaChange]]:
+        """New offsets by tensor, new sizes by arena, and what is to be said of each arena."""
+        plan, places = self.plan(packer, options)
+        bounds = {use.id: use.lower_bound_bytes for use in plan.uses}
+        sizes: dict[int, int] = dict(self.method.arenas)
+        changes = []
+        for memory in self.memories:
+            old_size = self.method.arenas.get(memory, 0)
+            slack = self.slack(memory)
+            end = max((p.stop for p in places.values() if p.memory == memory), default=0)
+            size = align_up(end, self.unit[memory]) + slack
+            bound = bounds.get(memory, 0) + slack
+            reason = ""
+            if memory in self.shared:
+                reason = "methods may share it"
+            elif not self.unsafe and size >= old_size:
+                reason = "no plan is smaller" if old_size <= bound else "no smaller plan was found"
+            if reason:
+                places.update({v: p for v, p in self.old.items() if p.memory == memory})
+                size = old_size
+            sizes[memory] = size
+            changes.append(
+                ArenaChange(self.method.name, memory, old_size, size, min(bound, size), slack, reason)
+            )
+        findings = check_places(self.analysis, places, sizes, self.base_alignment)
+        if findings:
+            raise refusal(tuple(findings))
+        return {value: place.start for value, place in places.items()}, sizes, changes
+
+    def plan(self, packer: str, options: Options) -> tuple[Plan, dict[int, Place]]:
+        layout = layout_of(self.analysis, self.unit)
+        problem = replace(layout.problem, arenas=tuple(Arena(memory) for memory in self.memories))
+        plan = plan_problem(problem, packer=packer, options=options)
+        places = {}
+        for value, old in self.old.items():
+            position = layout.buffer.get(value)
+            start = 0 if position is None else plan.offsets[position]
+            places[value] = Place(old.memory, start, start + old.stop - old.start)
+        return plan, places
+
+    def slack(self, memory: int) -> int:
+        """Bytes at the end of an arena that a backend may count on."""
+        backends = {delegate.id for delegate in self.method.plan.delegates or ()}
+        if not backends:
+            return 0
+        end = max((p.stop for p in self.old.values() if p.memory == memory), default=0)
+        behind = max(self.method.arenas.get(memory, 0) - align_up(end, self.unit[memory]), 0)
+        return min(behind, _XNNPACK_PADDING) if backends == {XNNPACK} else behind

@@ -1,0 +1,70 @@
+"""Everything that is known of a method before anyone asks where its tensors lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lowtide.frontends.pte.effects import effects_of
+from lowtide.frontends.pte.methods import methods_of
+from lowtide.frontends.pte.paths import paths_of
+from lowtide.frontends.pte.views import find_views
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lowtide.frontends.pte.effects import Effect
+    from lowtide.frontends.pte.methods import Method
+    from lowtide.frontends.pte.paths import Paths
+    from lowtide.frontends.pte.reading import PteFile
+    from lowtide.frontends.pte.views import Views
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A method and what its instructions mean.
+
+    Args:
+        method: values and instructions.
+        effects: what each instruction does.
+        paths: where control may go.
+        views: which tensors are views, and which are state.
+        begins: for an edge into a loop, the tensors that the loop fills part by part.
+    """
+
+    method: Method
+    effects: tuple[Effect, ...]
+    paths: Paths
+    views: Views
+    begins: dict[tuple[int, int], tuple[int, ...]]
+
+    @property
+    def unknown(self) -> tuple[int, ...]:
+        """Instructions of which the worst is assumed."""
+        return tuple(at for at, effect in enumerate(self.effects) if effect.unknown)
+
+
+def analyse(file: PteFile) -> tuple[Analysis, ...]:
+    """All methods of a file, in order."""
+    found = []
+    for method in methods_of(file.program, file.name):
+        effects = effects_of(file, method)
+        paths = paths_of(method)
+        begins = _begins(effects, paths)
+        views = find_views(method, effects, paths, begins)
+        found.append(Analysis(method, effects, paths, views, begins))
+    return tuple(found)
+
+
+def _begins(effects: Sequence[Effect], paths: Paths) -> dict[tuple[int, int], tuple[int, ...]]:
+    """A tensor that is gathered belongs to the innermost loop around; its bytes are its own from there."""
+    found: dict[tuple[int, int], dict[int, None]] = {}
+    for at, effect in enumerate(effects):
+        around = [loop for loop in paths.loops if loop[0] <= at <= loop[1]]
+        if not effect.gathers or not around:
+            continue
+        first, last = min(around, key=lambda loop: loop[1] - loop[0])
+        for before in paths.predecessors[first]:
+            if not first <= before <= last:
+                found.setdefault((before, first), {}).update(dict.fromkeys(effect.gathers))
+    return {edge: tuple(values) for edge, values in found.items()}

@@ -1,0 +1,55 @@
+"""How many outputs a delegate has: not in the call, but in the blobs of backends whose format is known."""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import TYPE_CHECKING
+
+from lowtide.frontends.pte.flatbuffer import DamagedError, Schema, count_in_root
+
+if TYPE_CHECKING:
+    from lowtide.frontends.pte.methods import Method
+    from lowtide.frontends.pte.reading import PteFile
+
+XNNPACK = "XnnpackBackend"
+
+_XNNPACK_MAGIC = b"XH00"
+_XNNPACK_AT = 4
+"""The header is behind four zeros: magic, its length, offset and size of the flatbuffer."""
+
+
+def output_count(file: PteFile, method: Method, delegate: int) -> int | None:
+    """How many of a delegate's arguments, counted from the last, are outputs; None if nobody knows."""
+    if method.plan.delegates[delegate].id != XNNPACK:
+        return None
+    blob = _blob(file, method, delegate)
+    if blob[_XNNPACK_AT : _XNNPACK_AT + 4] != _XNNPACK_MAGIC or len(blob) < 18:
+        return None
+    start, size = struct.unpack_from("<II", blob, _XNNPACK_AT + 6)
+    schema = _xnnpack_schema()
+    if schema is None:
+        return None
+    try:
+        return count_in_root(blob[start : start + size], schema, "XNNGraph", "output_ids") or None
+    except DamagedError:
+        return None
+
+
+def _blob(file: PteFile, method: Method, delegate: int) -> memoryview:
+    reference = method.plan.delegates[delegate].processed
+    if reference.location.name == "INLINE":
+        return memoryview(bytes(file.program.backend_delegate_data[reference.index].data or b""))
+    segment = file.program.segments[reference.index]
+    start = file.segment_base + segment.offset
+    return memoryview(file.data)[start : start + segment.size]
+
+
+@cache
+def _xnnpack_schema() -> Schema | None:
+    from lowtide.frontends.pte.reading import schema_of
+
+    try:
+        return schema_of("executorch.backends.xnnpack.serialization", "runtime_schema.fbs", "schema.fbs")
+    except (ModuleNotFoundError, FileNotFoundError):
+        return None

@@ -1,0 +1,234 @@
+"""What an instruction does to memory: reads, writes, and pointers that it moves.
+
+Operators say it in their schemas, which PyTorch's registry has for everything that was imported. The
+runtime's own primitives have none and are one small table. An operator that nobody knows is assumed the
+worst of: it reads and writes every tensor that it is given, and what it makes may be any of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from lowtide.frontends.pte.delegates import output_count
+
+if TYPE_CHECKING:
+    from lowtide.frontends.pte.methods import Method, PteInstruction
+    from lowtide.frontends.pte.reading import PteFile
+
+_BINARY = (
+    "add",
+    "sub",
+    "mul",
+    "floordiv",
+    "truediv",
+    "mod",
+    "eq",
+    "ge",
+    "gt",
+    "le",
+    "lt",
+    "sym_max",
+    "sym_min",
+)
+_UNARY = ("sym_float", "sym_int", "sym_not", "neg", "ceil", "round", "trunc", "sym_ite")
+_NUMBERS_ONLY = frozenset(f"executorch_prim::{name}" for name in (*_BINARY, *_UNARY))
+_LOOKS_AT_SHAPE = frozenset({"aten::sym_size.int", "aten::sym_stride.int", "aten::sym_numel"})
+
+_DECLARED_BY = {
+    "quantized_decomposed": ("torch.ao.quantization.fx._decomposed", "executorch.kernels.quantized"),
+    "quantized": ("executorch.kernels.quantized",),
+    "llama": ("executorch.extension.llm.custom_ops.custom_ops",),
+    "dim_order_ops": ("executorch.exir.passes.dim_order_ops_registry",),
+}
+"""Modules of ExecuTorch and PyTorch that declare the operators of a namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What an instruction does, in values.
+
+    Args:
+        reads: tensors whose bytes it looks at.
+        defines: tensors that it gives new content from end to end; nothing of the old is meant to stay.
+        overwrites: tensors that it fills from end to end in place: whoever looks at the same bytes is meant
+            to see the new ones.
+        updates: tensors of which it changes some bytes in place.
+        gathers: tensors that it fills a part at a time, in a loop.
+        copies: pairs ``(to, from)`` of ``overwrites`` that get the same bytes as another tensor has.
+        moves: pairs ``(to, from)``: from here on ``to`` is ``from``'s tensor.
+        views: pairs ``(to, from)``: ``to`` gets ``from``'s bytes to look at.
+        may_view: pairs as for views, where it may also keep its own.
+        unknown: whether all this is assumed.
+    """
+
+    reads: tuple[int, ...] = ()
+    defines: tuple[int, ...] = ()
+    overwrites: tuple[int, ...] = ()
+    updates: tuple[int, ...] = ()
+    gathers: tuple[int, ...] = ()
+    copies: tuple[tuple[int, int], ...] = ()
+    moves: tuple[tuple[int, int], ...] = ()
+    views: tuple[tuple[int, int], ...] = ()
+    may_view: tuple[tuple[int, int], ...] = ()
+    unknown: bool = False
+
+    @property
+    def writes(self) -> tuple[int, ...]:
+        """Tensors of which it writes any byte."""
+        return (*self.defines, *self.overwrites, *self.updates, *self.gathers)
+
+
+def effects_of(file: PteFile, method: Method) -> tuple[Effect, ...]:
+    """What each instruction of a method does."""
+    return _Effects(file, method).run()
+
+
+class _Effects:
+    def __init__(self, file: PteFile, method: Method) -> None:
+        self.file, self.method = file, method
+        self.given = set(method.inputs) | {
+            t.index for t in method.tensors.values() if t.constant or t.initialised
+        }
+        """Tensors that something before this instruction has filled, in the order of the file."""
+
+    def run(self) -> tuple[Effect, ...]:
+        found = []
+        for instruction in self.method.instructions:
+            effect = self.of(instruction)
+            self.given.update(effect.writes, (to for to, _ in (*effect.moves, *effect.views)))
+            found.append(effect)
+        return tuple(found)
+
+    def of(self, instruction: PteInstruction) -> Effect:
+        args = instruction.args
+        if instruction.kind == "move":
+            source, target = args
+            return Effect(moves=((target, source),)) if target in self.method.tensors else Effect()
+        if instruction.kind == "jump":
+            return Effect(reads=self.method.tensors_in(args))
+        if instruction.kind == "free":
+            return Effect()
+        if instruction.kind == "delegate":
+            return self.delegate(instruction)
+        return self.kernel(instruction)
+
+    def kernel(self, instruction: PteInstruction) -> Effect:
+        name, args = instruction.operator, instruction.args
+        tensors = self.method.tensors
+        if name.rpartition(".")[0] in _NUMBERS_ONLY or name in _NUMBERS_ONLY or name in _LOOKS_AT_SHAPE:
+            return Effect()
+        if (
+            name == "executorch_prim::et_view.default"
+            and len(args) == 3
+            and {args[0], args[2]} <= set(tensors)
+        ):
+            return Effect(views=((args[2], args[0]),))
+        if (
+            name == "executorch_prim::et_copy_index.tensor"
+            and len(args) == 3
+            and set(args[:2]) <= set(tensors)
+        ):
+            return Effect(reads=(args[1],), gathers=(args[0],))
+        operator = operator_named(name)
+        if operator is None or len(args) < len(operator._schema.arguments):
+            return self.worst(args)
+        return self.by_schema(operator, args)
+
+    def by_schema(self, operator: Any, args: tuple[int, ...]) -> Effect:
+        from lowtide.frontends.torch_export.operands import hidden_writes, looks_at, overwrites
+
+        declared = operator._schema.arguments
+        hidden = hidden_writes(
+            operator, [(a, self.method.scalar(v)) for a, v in zip(declared, args, strict=False)]
+        )
+        reads: list[int] = []
+        defines: list[int] = []
+        overwritten: list[int] = []
+        updates: list[int] = []
+        viewed: list[int] = []
+        for argument, value in zip(declared, args, strict=False):
+            tensors = self.method.tensors_in((value,))
+            info = argument.alias_info
+            if info is not None and info.is_write and argument.is_out:
+                defines += tensors
+            elif info is not None and info.is_write and overwrites(operator):
+                overwritten += tensors
+            elif (info is not None and info.is_write) or argument.name in hidden:
+                updates += tensors
+                reads += tensors
+            else:
+                viewed += tensors if info is not None else ()
+                reads += tensors if looks_at(operator, argument.name) else ()
+        seen = {*reads, *defines, *overwritten, *updates, *self.method.tensors_in(args[: len(declared)])}
+        made = [t for t in self.method.tensors_in(args[len(declared) :]) if t not in seen]
+        views = tuple((t, source) for t in made for source in viewed)
+        if views:
+            return Effect(tuple(reads), updates=tuple(updates), may_view=views, defines=tuple(made))
+        copies: tuple[tuple[int, int], ...] = ()
+        if operator._schema.name == "aten::copy_" and len(overwritten) == len(reads) == 1:
+            to, source = self.method.tensors[overwritten[0]], self.method.tensors[reads[0]]
+            copies = (
+                ((to.index, source.index),) if (to.dtype, to.shape) == (source.dtype, source.shape) else ()
+            )
+        return Effect(tuple(reads), (*defines, *made), tuple(overwritten), tuple(updates), copies=copies)
+
+    def delegate(self, instruction: PteInstruction) -> Effect:
+        """A backend's blob: it reads its inputs and defines its outputs, which come last.
+
+        How many are outputs is not in the call. Where the blob does not tell, outputs are the last tensors
+        that nothing has filled yet; one that might also be a view of something filled is taken for changed in
+        place.
+        """
+        tensors = self.method.tensors_in(instruction.args)
+        count = output_count(self.file, self.method, instruction.delegate)
+        if count is not None and count <= len(tensors):
+            split = len(tensors) - count
+            return Effect(tensors[:split], tensors[split:])
+        split = len(tensors)
+        while split and tensors[split - 1] not in self.given:
+            split -= 1
+        unsure = tuple(t for t in tensors[split:] if self.might_be_view(t))
+        outputs = tuple(t for t in tensors[split:] if t not in unsure)
+        return Effect((*tensors[:split], *unsure), outputs, updates=unsure, unknown=bool(unsure))
+
+    def might_be_view(self, value: int) -> bool:
+        tensor = self.method.tensors[value]
+        return any(
+            self.method.tensors[other].place == tensor.place
+            and self.method.tensors[other].dtype == tensor.dtype
+            for other in self.given
+            if tensor.place is not None and other in self.method.tensors
+        )
+
+    def worst(self, args: tuple[int, ...]) -> Effect:
+        """Reads and writes all that it is given; what nothing has filled yet is made here, of any of it."""
+        tensors = tuple(dict.fromkeys(self.method.tensors_in(args)))
+        made = tuple(t for t in tensors if t not in self.given and not self.might_be_view(t))
+        old = tuple(t for t in tensors if t not in made)
+        changed = tuple(t for t in old if not self.method.tensors[t].constant)
+        views = tuple((t, source) for t in made for source in old)
+        return Effect(old, made, updates=changed, may_view=views, unknown=True)
+
+
+@cache
+def operator_named(name: str) -> Any:
+    """The ``OpOverload`` that goes by a name such as ``aten::add.out``; None if nobody declared it."""
+    import torch
+
+    qualified, _, overload = name.partition(".")
+    space, separator, packet = qualified.partition("::")
+    if not separator or not packet.isidentifier() or not space.isidentifier() or packet.startswith("__"):
+        return None
+    for module in (None, *_DECLARED_BY.get(space, ())):
+        if module is not None:
+            with suppress(Exception):  # a library that is not there declares nothing
+                importlib.import_module(module)
+        with suppress(AttributeError, RuntimeError):
+            found = getattr(getattr(getattr(torch.ops, space), packet), overload or "default")
+            if isinstance(found, torch._ops.OpOverload):
+                return found
+    return None

@@ -1,0 +1,140 @@
+"""A ``.pte`` with other offsets, put together from what was read.
+
+The flatbuffer is written by ExecuTorch's own serialiser, which is given what it was given when the file
+was made; segments are copied as they are. Afterwards everything but the offsets is compared.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from lowtide.errors import UnsupportedError
+from lowtide.frontends.pte.reading import PteFile, read_pte
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HEADER_LENGTH = 32
+_LARGEST_ALIGNMENT = 65536
+"""Bytes: of segments, beyond which no page is."""
+
+Offsets = dict[str, dict[int, int]]
+Sizes = dict[str, dict[int, int]]
+
+
+def rewrite(file: PteFile, offsets: Offsets, sizes: Sizes) -> bytes:
+    """The file with other offsets and arena sizes.
+
+    Args:
+        file: as read.
+        offsets: for each method new offsets by tensor; those that are missing stay.
+        sizes: for each method new bytes by memory id.
+
+    Raises:
+        UnsupportedError: the installed ExecuTorch cannot write it so that all else stays as it was.
+    """
+    plain = _serialise(file.program, None, None)
+    alignments = _alignments(file, plain)
+    program = read_pte(file.data, file.name).program
+    before = _edit(program, offsets, sizes)
+    flatbuffer = _serialise(program, *alignments)
+    data = _assemble(file, flatbuffer, alignments)
+    fresh = read_pte(data, file.name)
+    _edit(fresh.program, *before)
+    if _serialise(fresh.program, None, None) != plain or fresh.segments != file.segments:
+        raise UnsupportedError(
+            f"{file.name}: the installed executorch does not write this file back as it was: use the version "
+            "that wrote it"
+        )
+    return data
+
+
+def _edit(program: Any, offsets: Offsets, sizes: Sizes) -> tuple[Offsets, Sizes]:
+    """Change offsets and sizes in place; return those that were there."""
+    old_offsets: Offsets = {}
+    old_sizes: Sizes = {}
+    for plan in program.execution_plan:
+        old_offsets[plan.name], old_sizes[plan.name] = {}, {}
+        for value, offset in offsets.get(plan.name, {}).items():
+            details = plan.values[value].val.allocation_info
+            old_offsets[plan.name][value] = details.memory_offset
+            details.memory_offset_low, details.memory_offset_high = offset & 0xFFFFFFFF, offset >> 32
+        for memory, size in sizes.get(plan.name, {}).items():
+            old_sizes[plan.name][memory] = plan.non_const_buffer_sizes[memory]
+            plan.non_const_buffer_sizes[memory] = size
+    return old_offsets, old_sizes
+
+
+def _serialise(program: Any, tensors: int | None, delegates: int | None) -> bytes:
+    from executorch.exir._serialize._flatbuffer_program import _program_to_flatbuffer
+
+    return bytes(
+        _program_to_flatbuffer(program, constant_tensor_alignment=tensors, delegate_alignment=delegates).data
+    )
+
+
+def _alignments(file: PteFile, plain: bytes) -> tuple[int | None, int | None]:
+    """The alignments of inline data that the file was written with: those that give it back byte for byte.
+
+    If none does, because another version wrote it, the alignment that its header's padding shows.
+    """
+    for choice in _choices():
+        flatbuffer = plain if choice == (None, None) else _serialise(file.program, *choice)
+        if _with_header(file, flatbuffer, choice) == file.data[: file.program_bytes]:
+            return choice
+        if not _has_inline_data(file.program) and not file.segment_base:
+            break
+    return None, None
+
+
+def _choices() -> Iterator[tuple[int | None, int | None]]:
+    yield None, None
+    powers = [32 << i for i in range(12)]
+    for power in powers:
+        yield power, None
+        yield None, power
+        yield power, power
+
+
+def _has_inline_data(program: Any) -> bool:
+    return bool(program.constant_buffer or program.backend_delegate_data)
+
+
+def _assemble(file: PteFile, flatbuffer: bytes, alignments: tuple[int | None, int | None]) -> bytes:
+    head = _with_header(file, flatbuffer, alignments)
+    if not file.segment_base:
+        return head
+    base = file.segment_base
+    if len(head) > base or base - len(head) >= 2 * _segment_alignment(file):
+        unit = _segment_alignment(file)
+        base = -(-len(head) // unit) * unit
+    head = head[:24] + struct.pack("<Q", base) + head[32:]
+    return head + bytes(base - len(head)) + file.segments
+
+
+def _segment_alignment(file: PteFile) -> int:
+    """The largest power of two that the segment base and every segment's offset are multiples of."""
+    unit = file.segment_base & -file.segment_base
+    for segment in file.program.segments:
+        if segment.offset:
+            unit = min(unit, segment.offset & -segment.offset)
+    return min(unit, _LARGEST_ALIGNMENT)
+
+
+def _with_header(file: PteFile, flatbuffer: bytes, alignments: tuple[int | None, int | None]) -> bytes:
+    """The flatbuffer with the extended header put behind its identifier, as the file has one."""
+    if not file.segment_base:
+        return flatbuffer
+    unit = max(16, *(alignment or 16 for alignment in alignments))
+    padded = -(-_HEADER_LENGTH // unit) * unit
+    root = struct.unpack_from("<I", flatbuffer)[0] + padded
+    size = len(flatbuffer) + padded
+    header = b"eh00" + struct.pack("<IQQQ", _HEADER_LENGTH, size, file.segment_base, _segment_bytes(file))
+    return struct.pack("<I", root) + flatbuffer[4:8] + header + bytes(padded - len(header)) + flatbuffer[8:]
+
+
+def _segment_bytes(file: PteFile) -> int:
+    """Length of the segments as the header has it; older headers have none, and then it is what there is."""
+    length, _, _, size = struct.unpack_from("<IQQQ", file.data, 12)
+    return int(size) if length >= _HEADER_LENGTH else len(file.segments)
