@@ -6,10 +6,8 @@ import warnings
 
 import pytest
 import torch
-from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
-from executorch.exir import ExecutorchBackendConfig, to_edge, to_edge_transform_and_lower
+from executorch.exir import ExecutorchBackendConfig, to_edge
 from executorch.exir.capture._capture import patch_forward
-from executorch.exir.passes import MemoryPlanningPass as StockPass
 from executorch.exir.schema import Tensor
 from executorch.runtime import Runtime
 from runtime import Lowered, differences, eager, edge_of, emitted, lower
@@ -243,41 +241,6 @@ def test_a_pass_serves_one_program_after_another():
         assert len(planning.plans) == 1
 
 
-class Partitioned(nn.Module):
-    """Linear layers for XNNPACK, running sums and a cond for the portable kernels."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.a, self.b, self.c = nn.Linear(16, 32), nn.Linear(32, 16), nn.Linear(16, 16)
-
-    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        hidden = self.b(torch.relu(self.a(x)))
-        sums = torch.cumsum(hidden, 1)
-        gate = self.c(sums).sigmoid()
-        picked = torch.cond(
-            gate.sum() > 8,
-            lambda g, s: g.sigmoid() + s,
-            lambda g, s: (g * s).cumsum(0) * 2,
-            (gate, sums),
-        )
-        return picked.view(-1) + 1, hidden
-
-
-def test_partitioned_to_xnnpack():
-    torch.manual_seed(0)
-    model = Partitioned().eval()
-    calls = [(torch.randn(4, 16) * scale,) for scale in (1, -3, 5, -9)]
-    edge = to_edge_transform_and_lower(
-        torch.export.export(model, calls[0]), partitioner=[XnnpackPartitioner()]
-    )
-    planning = MemoryPlanningPass()
-    lowered = lower(edge, planning)
-    assert lowered.manager.executorch_program.execution_plan[0].delegates
-    assert differences(eager(model, calls), lowered.run(calls)) == []
-    assert lowered.arena_bytes() == planning.plan.arena_bytes + 64
-    assert lowered.arena_bytes() <= lower(edge, StockPass()).arena_bytes()
-
-
 class Pools(MemoryPlanningPass):
     """A custom pass: sums live in memory 3, in every graph."""
 
@@ -305,6 +268,8 @@ def test_memory_ids_of_a_custom_pass_are_kept():
     }
     assert by_operator == {("aten.add.out", 3)}
     assert len(planning.plan.uses) == 2
+    (plan,) = lowered.manager.executorch_program.execution_plan
+    assert plan.non_const_buffer_sizes == emitted(planning.plan)
 
 
 def test_options_that_exclude_each_other():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from executorch.exir.passes import MemoryPlanningPass as StockPass
-from runtime import differences, eager, edge_of, lower, runs
+from runtime import differences, eager, edge_of, emitted, lower, runs
 from zoo import ZOO
 
 from lowtide.executorch import MemoryPlanningPass
@@ -39,7 +39,8 @@ def test_right_and_never_larger_than_a_right_stock_plan(name):
     planning = MemoryPlanningPass()
     lowered = lower(edge, planning)
     assert differences(expected, lowered.run(calls)) == []
-    assert lowered.arena_bytes() == planning.plan.arena_bytes
+    (plan,) = lowered.manager.executorch_program.execution_plan
+    assert plan.non_const_buffer_sizes == emitted(planning.plan)
     assert planning.reports[0].followed
     assert planning.notes == []
 

@@ -44,6 +44,12 @@ def program(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def recurrent(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: a function of one 4 by 6 tensor and a carry of 6."""
+    entry(function, more=lambda: (torch.randn(6),))
+    return function
+
+
 @program
 def two_conds_added(x: Tensor) -> Tensor:
     """The second call must not overwrite the first one's result."""
@@ -295,6 +301,7 @@ def map_in_a_branch(x: Tensor) -> Tensor:
     return r.view(4, 6) - h
 
 
+@recurrent
 def recurrence(x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     def cell(h: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
         new = (h + r).tanh()
@@ -304,9 +311,7 @@ def recurrence(x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     return last * 2, rows.view(24) + 1
 
 
-entry(recurrence, more=lambda: (torch.randn(6),))
-
-
+@recurrent
 def view_of_carry(x: Tensor, h: Tensor) -> Tensor:
     def cell(h: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
         folded = h.view(2, 3).sum(dim=0)
@@ -317,9 +322,7 @@ def view_of_carry(x: Tensor, h: Tensor) -> Tensor:
     return last.view(2, 3).sum(dim=0) + rows
 
 
-entry(view_of_carry, more=lambda: (torch.randn(6),))
-
-
+@recurrent
 def carries_that_trade_places(x: Tensor, h: Tensor) -> tuple[Tensor, ...]:
     def cell(c: tuple[Tensor, Tensor], r: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor]:
         a, b = c
@@ -329,9 +332,7 @@ def carries_that_trade_places(x: Tensor, h: Tensor) -> tuple[Tensor, ...]:
     return a - 3 * b, rows
 
 
-entry(carries_that_trade_places, more=lambda: (torch.randn(6),))
-
-
+@recurrent
 def init_that_lives_on(x: Tensor, h: Tensor) -> Tensor:
     start = h.sin()
 
@@ -342,9 +343,7 @@ def init_that_lives_on(x: Tensor, h: Tensor) -> Tensor:
     return last + rows * start
 
 
-entry(init_that_lives_on, more=lambda: (torch.randn(6),))
-
-
+@recurrent
 def scan_then_cond(x: Tensor, h: Tensor) -> Tensor:
     """Scan, then a cond on its stacked output."""
     last, rows = scan(lambda h, r: ((h + r).sin(), h * r), h, x)
@@ -352,9 +351,7 @@ def scan_then_cond(x: Tensor, h: Tensor) -> Tensor:
     return r.view(4, 6) + rows + last
 
 
-entry(scan_then_cond, more=lambda: (torch.randn(6),))
-
-
+@recurrent
 def scan_in_a_branch(x: Tensor, h: Tensor) -> Tensor:
     before = x.cos()
 
@@ -366,9 +363,7 @@ def scan_in_a_branch(x: Tensor, h: Tensor) -> Tensor:
     return after + before
 
 
-entry(scan_in_a_branch, more=lambda: (torch.randn(6),))
-
-
+@recurrent
 def cond_in_scan(x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     def cell(h: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
         new = torch.cond(
@@ -381,18 +376,13 @@ def cond_in_scan(x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     return last, rows.relu()
 
 
-entry(cond_in_scan, more=lambda: (torch.randn(6),))
-
-
+@recurrent
 def scan_and_map_and_cond(x: Tensor, h: Tensor) -> Tensor:
     """One of each, each reading what the one before made."""
     last, rows = scan(lambda h, r: ((h + r).sin(), h * r), h, x)
     mapped = map_rows(lambda r, h: r.view(2, 3).view(6) - h, rows, last)
     picked = torch.cond(mapped.sum() > 0, lambda m: m.view(24) + 1, lambda m: m.view(24) * 2, (mapped,))
     return picked.view(4, 6) * mapped - rows
-
-
-entry(scan_and_map_and_cond, more=lambda: (torch.randn(6),))
 
 
 for mode in ("read", "viewed", "written"):
