@@ -83,13 +83,13 @@ def _show(found: Difference, verbose: bool) -> None:
 
     from lowtide.cli.screen import console
     from lowtide.cli.tables import Column, show_table
-    from lowtide.outputs.wording import both, many
+    from lowtide.outputs.wording import amount, many
 
     out = console()
     change = found.new_bytes - found.old_bytes
     verdict = "as before" if not change else _signed(change)
     names = f"[bold]{escape(found.old)}[/] to [bold]{escape(found.new)}[/]"
-    out.print(f"{names}: {both(found.old_bytes)} to {both(found.new_bytes)} bytes, {verdict}")
+    out.print(f"{names}: {found.old_bytes:,} to {amount(found.new_bytes)}, {verdict}")
     rows = []
     for arena in found.arenas:
         peaks = dict.fromkeys(peak.step for peak in (arena.old_peak, arena.new_peak) if peak is not None)

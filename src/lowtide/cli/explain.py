@@ -66,11 +66,11 @@ def _show(found: Explanation, verbose: bool) -> None:
 
     from lowtide.cli.screen import console
     from lowtide.cli.tables import Column, show_table
-    from lowtide.outputs.wording import advice_sentence, both, many
+    from lowtide.outputs.wording import advice_sentence, amount, both, many
 
     out = console()
     count = many(found.buffers, "buffer")
-    out.print(f"[bold]{escape(found.name)}[/]: {count}, live peak {both(found.peak_bytes)} bytes")
+    out.print(f"[bold]{escape(found.name)}[/]: {count}, live peak {amount(found.peak_bytes)}")
     for peak in found.peaks:
         _show_peak(out, peak, len(found.peaks) > 1, verbose)
     out.print("\n[bold]What would lower it[/]")
@@ -109,9 +109,9 @@ def _show_peak(out: Console, peak: Peak, several: bool, verbose: bool) -> None:
     from rich.markup import escape
 
     from lowtide.cli.tables import Column, show_table
-    from lowtide.outputs.wording import both, peak_sentences, share, waiting, where
+    from lowtide.outputs.wording import amount, both, peak_sentences, share, waiting, where
 
-    arena = f"Arena {peak.arena}: {both(peak.bytes)} at " if several else "At "
+    arena = f"Arena {peak.arena}: {amount(peak.bytes)} at " if several else "At "
     out.print(f"\n{arena}[bold]{escape(where(peak.at))}[/]", overflow="fold")
     shown = peak.alive if verbose else peak.alive[:ROWS]
     rows = []
@@ -130,6 +130,6 @@ def _show_peak(out: Console, peak: Peak, several: bool, verbose: bool) -> None:
     if len(shown) < len(peak.alive):
         rest = peak.alive[len(shown) :]
         size = sum(alive.bytes for alive in rest)
-        out.print(f"and {len(rest):,} more with {both(size)} bytes in all; --verbose lists them")
+        out.print(f"and {len(rest):,} more with {amount(size)} in all; --verbose lists them")
     for sentence in peak_sentences(peak):
         out.print(escape(sentence))

@@ -81,7 +81,8 @@ def _list(out: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]
     """Each row as a few lines: the first text as its head, then the other cells with their titles."""
     head = next((i for i, column in enumerate(columns) if column.text), 0)
     for row in rows:
-        out.print(f"\n[bold]{row[head]}[/]", overflow="fold")
+        name = row[head] if columns[head].text else f"{columns[head].title} {row[head]}"
+        out.print(f"\n[bold]{name}[/]", overflow="fold")
         for i, column in enumerate(columns):
             if i != head and row[i]:
                 title = f"{column.title} " if column.title else ""

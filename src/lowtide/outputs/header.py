@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from lowtide.errors import InputError
-from lowtide.units import format_size
+from lowtide.outputs.wording import amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +93,7 @@ def _arena(plan: Plan, use: ArenaUse, macro: str) -> Iterator[str]:
         if use.bytes == use.lower_bound_bytes
         else (f"at least {use.lower_bound_bytes} are needed")
     )
-    yield f"/* Arena {use.id}: {use.bytes} bytes ({format_size(use.bytes)}), {proved}. */"
+    yield f"/* Arena {use.id}: {amount(use.bytes)}, {proved}. */"
     yield f"#define {arena}_BYTES {use.bytes}u"
     yield f"#define {arena}_ALIGNMENT {max(alignments, default=1)}u"
     yield f"/* {arena}_CHECK(array); fails to compile if the array is too small. */"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from lowtide.outputs.wording import advice_sentence, both, many, peak_sentences, share, waiting
+from lowtide.outputs.wording import advice_sentence, amount, both, many, peak_sentences, share, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ ROWS = 15
 
 def explanation_to_markdown(explanation: Explanation) -> str:
     """The peak, what is alive at it, and what would lower it."""
-    lines = [f"### {code(explanation.name)}: live peak {both(explanation.peak_bytes)} bytes", ""]
+    lines = [f"### {code(explanation.name)}: live peak {amount(explanation.peak_bytes)}", ""]
     for peak in explanation.peaks:
         lines += _peak(peak, alone=len(explanation.peaks) == 1)
     if explanation.advice:
@@ -38,7 +38,7 @@ def explanation_to_markdown(explanation: Explanation) -> str:
 
 
 def _peak(peak: Peak, *, alone: bool) -> Iterator[str]:
-    arena = "" if alone else f"Arena {peak.arena}: {both(peak.bytes)} bytes, "
+    arena = "" if alone else f"Arena {peak.arena}: {amount(peak.bytes)}, "
     yield f"{arena}{'At' if alone else 'at'} {_where(peak.at)}. {escape(' '.join(peak_sentences(peak)))}"
     yield ""
     rows = [
@@ -60,11 +60,11 @@ def difference_to_markdown(difference: Difference) -> str:
     """Arenas first, then the buffers."""
     before, after = difference.old_bytes, difference.new_bytes
     if before == after:
-        verdict = f"{both(after)} bytes, as before"
+        verdict = f"{amount(after)}, as before"
     else:
         grown = after - before
         change = f"{'+' if grown > 0 else '-'}{both(abs(grown))}"
-        verdict = f"{both(before)} → {both(after)} bytes, **{change}**"
+        verdict = f"{before:,} → {amount(after)}, **{change}**"
     lines = [f"### {code(difference.old)} → {code(difference.new)}: {verdict}", ""]
     rows = [_arena(arena) for arena in difference.arenas]
     head = ["arena", "bytes", "", "lower bound", "peak"]

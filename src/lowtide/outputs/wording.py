@@ -21,6 +21,12 @@ def both(size: int) -> str:
     return f"{size:,}" if abs(size) < 1024 else f"{size:,} ({format_size(size)})"
 
 
+def amount(size: int) -> str:
+    """A size in a sentence: ``1,048,576 bytes (1.0 MiB)``."""
+    unit = "byte" if abs(size) == 1 else "bytes"
+    return f"{size:,} {unit}" if abs(size) < 1024 else f"{size:,} {unit} ({format_size(size)})"
+
+
 def many(count: int, what: str) -> str:
     """``1 buffer``, ``1,234 buffers``; of copy, ``copies``."""
     plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
@@ -48,7 +54,8 @@ def waiting(alive: Alive, tick: int) -> str:
     """How long a buffer has been there, and how long it still waits to be read."""
     if alive.idle is None:
         start, stop = next((i for i in alive.lifetime if i[0] <= tick < i[1]), alive.lifetime[0])
-        return f"alive since {tick - start:,} ticks, for {stop - tick:,} more"
+        since = f"alive for {many(tick - start, 'tick')}" if tick > start else "begins here"
+        return f"{since}, ends in {stop - tick:,}"
     said = []
     if alive.written is not None:
         said.append("written here" if not alive.written.away else f"written {alive.written.away:,} ago")
@@ -65,7 +72,7 @@ def advice_sentence(advice: Advice) -> str:
     if advice.kind in ("inputs", "outputs"):
         return f"Keep {advice.kind} where the caller has them, not in the arena: {subject}"
     if advice.kind == "constants":
-        cost = f", for {both(advice.costs)} bytes of constants" if advice.costs else ""
+        cost = f", for {amount(advice.costs)} of constants" if advice.costs else ""
         return f"Compute ahead of time what depends on constants alone{cost}: {subject}"
     if advice.kind == "copy":
         return f"Read what {subject} copies instead of the copy"
@@ -81,14 +88,14 @@ def peak_sentences(peak: Peak) -> list[str]:
     said = []
     if peak.next is not None:
         said.append(
-            f"The next-highest step, {peak.next.step}, has {both(peak.next.bytes)}: "
-            f"a change to the peak alone wins at most {both(peak.bytes - peak.next.bytes)}."
+            f"The next-highest step, {peak.next.step}, has {amount(peak.next.bytes)}: "
+            f"a change to the peak alone wins at most {amount(peak.bytes - peak.next.bytes)}."
         )
     if len(peak.lasts) > 1:
         said.append(f"As much is alive at {len(peak.lasts):,} separate times: a change must lower them all.")
     if peak.arena_bytes is not None and peak.arena_bytes > peak.bytes:
         above = peak.arena_bytes - peak.bytes
-        said.append(f"The plan takes {both(peak.arena_bytes)}, {both(above)} more than the live peak.")
+        said.append(f"The plan takes {amount(peak.arena_bytes)}, {above:,} more than the live peak.")
     return said
 
 
@@ -97,17 +104,14 @@ def budget_line(name: str, budgets: Sequence[Budget]) -> str:
     kept = all(budget.is_kept for budget in budgets)
     said = []
     for budget in sorted(budgets, key=lambda budget: budget.is_kept):
-        what = "all arenas together" if budget.arena is None else f"arena {budget.arena}"
-        takes = f"{what}: {both(budget.bytes)} of {both(budget.limit)} bytes"
+        what = "all arenas together take" if budget.arena is None else f"arena {budget.arena} takes"
+        takes = f"{what} {amount(budget.bytes)} of {both(budget.limit)}"
         if budget.is_kept:
-            said.append(f"{takes}, {both(-budget.over)} to spare")
+            said.append(f"{takes}, {amount(-budget.over)} to spare")
         elif budget.lower_bound_bytes > budget.limit:
-            said.append(
-                f"{takes}, {both(budget.over)} too many; no plan takes less than "
-                f"{both(budget.lower_bound_bytes)}"
-            )
+            bound = amount(budget.lower_bound_bytes)
+            said.append(f"{takes}, {amount(budget.over)} too many; no plan takes less than {bound}")
         else:
-            said.append(
-                f"{takes}, {both(budget.over)} too many; a smaller plan was neither found nor ruled out"
-            )
+            rest = "a plan that fits was neither found nor ruled out"
+            said.append(f"{takes}, {amount(budget.over)} too many; {rest}")
     return f"{name}: {'within budget' if kept else 'over budget'}: {'; '.join(said)}"

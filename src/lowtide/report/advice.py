@@ -63,12 +63,13 @@ class Adviser:
         until: str | None = None,
         costs: int = 0,
         exact: bool = True,
-    ) -> None:
-        """Keep what wins anything in all arenas together."""
+    ) -> int:
+        """Keep what wins anything in all arenas together; return what it wins."""
         peaks = {id: after.get(id, 0) for id in self.before}
         wins = sum(self.before.values()) - sum(peaks.values())
         if wins > 0:
             self.found.append(Advice(kind, tuple(subject), wins, peaks, until, costs, exact))
+        return wins
 
     def peaks_of(self, program: Program) -> dict[int, int]:
         """Live peaks of another program in the same arenas."""
@@ -128,30 +129,29 @@ class Adviser:
         """Buffers that nobody uses at a peak: made later, or not kept meanwhile."""
         for peak in self.peaks:
             touches = Touches(flow, peak.at.tick)
-            idle = [b for b in self.alive(peak) if not touches.of(b)[2]]
+            idle = [b for b in self.alive(peak) if touches.of(b)[2] and b.kind not in ("input", "state")]
             for buffer in idle[:TRIALS]:
-                self.delay(program, flow, touches, buffer)
-                self.wait(touches, buffer)
+                makers = {at for s in touches.storages(buffer) for at in touches.writes.get(s, ())}
+                if len(makers) == 1:
+                    later = self.delay(program, flow, touches, makers.pop())
+                    self.wait(touches, buffer, later)
 
-    def delay(self, program: Program, flow: FlowGraph, touches: Touches, buffer: Buffer) -> None:
-        """Make a buffer just before it is used."""
-        makers = {at for storage in touches.storages(buffer) for at in touches.writes.get(storage, ())}
-        if len(makers) != 1:
-            return
-        (at,) = makers
+    def delay(self, program: Program, flow: FlowGraph, touches: Touches, at: int) -> int:
+        """Run the step at this tick just before its result is used; return what it wins."""
         point = flow.points[at]
         if point.kind != "step" or at > touches.tick:
-            return
+            return 0
         region = flow.activations[point.activation].region
         name = program.regions[region].steps[point.step].name
         moved = changes.delay(program, region, name)
-        if moved is not None:
-            changed, until = moved
-            where = program.regions[region].name
-            self.add("delay", [f"{where}/{name}"], self.peaks_of(changed), until=f"{where}/{until}")
+        if moved is None:
+            return 0
+        changed, until = moved
+        where = program.regions[region].name
+        return self.add("delay", [f"{where}/{name}"], self.peaks_of(changed), until=f"{where}/{until}")
 
-    def wait(self, touches: Touches, buffer: Buffer) -> None:
-        """Do not keep a buffer between its last use before the peak and its next."""
+    def wait(self, touches: Touches, buffer: Buffer, known: int) -> None:
+        """Do not keep a buffer between its last use before the peak and its next, if that wins more."""
         last, (_, following, _) = touches.last_use(buffer), touches.of(buffer)
         if last is None or following is None or not last.tick < touches.tick < following.tick:
             return
@@ -161,7 +161,8 @@ class Adviser:
             for other in self.problem.buffers
         )
         after = live_peaks(replace(self.problem, buffers=kept))
-        self.add("wait", [buffer.label], after, until=following.step, exact=False)
+        if sum(self.before.values()) - sum(after.values()) > known:
+            self.add("wait", [buffer.label], after, until=following.step, exact=False)
 
     def alive(self, *peaks: Peak) -> list[Buffer]:
         """The problem's buffers that are alive at these peaks, or at any, largest first."""

@@ -62,15 +62,17 @@ class Curve:
 
     def without(self, size: int, lifetime: Lifetime) -> int:
         """The peak if a buffer of this size and lifetime were gone."""
+        lifetime = merge_intervals(lifetime)
         starts = [start for start, _ in lifetime]
         inside = 0
         for i in self._by_height:
-            height, tick = self.bytes[i], self.ticks[i]
+            height = self.bytes[i]
             if height <= inside:
                 break
-            at = bisect_right(starts, tick) - 1
-            if at < 0 or tick >= lifetime[at][1]:
-                return max(height, inside)
+            # A stretch of one height may be that of several buffers in turn, and this one's only in part.
+            at = bisect_right(starts, self.ticks[i]) - 1
+            if at < 0 or lifetime[at][1] < self.ticks[i + 1]:
+                return height
             inside = max(inside, height - size)
         return inside
 

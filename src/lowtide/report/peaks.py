@@ -81,8 +81,11 @@ def _peak(
 
 def _moment_of(flow: FlowGraph, tick: int, size: int) -> Moment:
     point = flow.points[tick]
-    region = flow.program.regions[flow.activations[point.activation].region]
-    step = region.steps[point.step] if 0 <= point.step < len(region.steps) else None
+    activation, position = flow.activations[point.activation], point.step
+    if position < 0 and activation.parent is not None:  # a region returns: named after whoever called it
+        activation, position = flow.activations[activation.parent], activation.call_step
+    steps = flow.program.regions[activation.region].steps
+    step = steps[position] if position >= 0 else None
     return Moment(
         tick,
         flow.describe(tick),
