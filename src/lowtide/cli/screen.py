@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -23,12 +22,11 @@ _PIPE_WIDTH = 10_000
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A rich console: coloured on a terminal unless ``NO_COLOR`` is set, as wide as it, or as ``COLUMNS``."""
+    """A rich console: as wide as the terminal, coloured only there, and not if ``NO_COLOR`` is set."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    fixed = None if stream.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
-    return Console(stderr=stderr, width=fixed, highlight=False)
+    return Console(stderr=stderr, width=None if stream.isatty() else _PIPE_WIDTH, highlight=False)
 
 
 def ratio(size: int, bound: int) -> str:
