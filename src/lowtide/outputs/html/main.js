@@ -32,13 +32,13 @@ function chooseBuffer(i) {
   refresh();
 }
 
-function chooseStep(i) {
+function chooseStep(i, move = true) {
   if (!stepCount) return;
   view.step = Math.min(stepCount - 1, Math.max(0, i));
   listLimit = 60;
   const tick = stepStart(view.step), alive = aliveAt(tick, shownArenas());
   if (view.buffer >= 0 && !alive.includes(view.buffer)) view.buffer = -1;
-  reveal(tick, stepStop(view.step));
+  if (move) reveal(tick, stepStop(view.step));
   const live = shownArenas().reduce((total, a) => total + liveAt(arenas[a], tick), 0);
   say(`Step ${tick}, ${stepName(view.step)}: ${both(live)} in ${plural(alive.length, "buffer")}`);
   refresh();
@@ -180,7 +180,7 @@ function click(x, y, event) {
   }
   if (x < lay.left || x > lay.right || !stepCount) return undefined;
   view.buffer = bufferAt(x, y, event.pointerType === "mouse" ? 2 : 8);
-  return chooseStep(stepAt(tickOf(x)));
+  return chooseStep(stepAt(tickOf(x)), false); // it is in sight, and a second click must find it where it was
 }
 
 plot.addEventListener("dblclick", (event) => {
@@ -307,7 +307,7 @@ new ResizeObserver(() => { resize(); refresh("base", "over"); }).observe(plot);
 
 // For scripts and tests: where a buffer's first rectangle, or a step, is on the screen; and what is in sight.
 window.lowtide = {
-  data, view,
+  data, view, human,
   locate(name) {
     const i = buffers.name.findIndex((at) => texts[at] === name), pane = lay.panes.find(({ a }) => a === arenaOf[i]);
     const box = plot.getBoundingClientRect(), [start, stop] = intervals[i][0];

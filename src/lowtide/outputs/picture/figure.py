@@ -141,15 +141,14 @@ def _draw_arena(axes: Axes, picture: Picture, arena: ArenaView, made: Colouring,
     start, stop, most = arena.peak
     if most > arena.reserved:
         axes.axvspan(start, stop, color=inks.peak, alpha=0.16, linewidth=0)
-    ticks, values = arena.live.ticks, arena.live.bytes
-    if ticks:
-        (line,) = axes.step(
-            (picture.start, *ticks, picture.stop),
-            (arena.reserved, *values, values[-1]),
-            where="post",
-            color=inks.ink,
-            linewidth=1.3,
-        )
+    inside = [
+        (t, size) for t, size in zip(arena.live.ticks, arena.live.bytes, strict=True) if t < picture.stop
+    ]
+    if inside:
+        if inside[0][0] > picture.start:
+            inside.insert(0, (picture.start, arena.reserved))
+        inside.append((picture.stop, inside[-1][1]))
+        (line,) = axes.step(*zip(*inside, strict=True), where="post", color=inks.ink, linewidth=1.3)
         line.set_gid(f"live-{arena.id}")
     _draw_lines(axes, picture, arena, inks)
 
