@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.hpp"
+#include "bounds.hpp"
 #include "check.hpp"
 #include "interruptible.hpp"
 #include "live_peak.hpp"
@@ -157,6 +158,7 @@ void bind_objects(nb::module_& m) {
 void bind_bound(nb::module_& m) {
   using Release = nb::call_guard<nb::gil_scoped_release>;
   m.def("live_peak", &live_peak, nb::arg("problem"), Release());
+  m.def("disjoint_peak", &disjoint_peak, nb::arg("problem"), Release());
   m.def(
       "live_curve",
       [](const Problem& p) {

@@ -1,6 +1,7 @@
 #include "bounds.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "checked.hpp"
 
@@ -59,6 +60,12 @@ Bytes peak_without_sharing(const Problem& problem, const Sharing& sharing,
     peak = std::max(peak, sum_of(problem, sharing.disjoint(alive)));
   }
   return peak;
+}
+
+Bytes disjoint_peak(const Problem& problem) {
+  std::vector<Index> buffers(problem.count());
+  std::iota(buffers.begin(), buffers.end(), 0);
+  return checked_add(problem.reserved, peak_without_sharing(problem, Sharing(problem), buffers));
 }
 
 }  // namespace lowtide

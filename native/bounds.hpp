@@ -12,4 +12,7 @@ namespace lowtide {
 // packing. Throws std::overflow_error past 2^63 - 1.
 Bytes peak_without_sharing(const Problem& problem, const Sharing& sharing, const std::vector<Index>& buffers);
 
+// The same of all buffers, above the reserved prefix.
+Bytes disjoint_peak(const Problem& problem);
+
 }  // namespace lowtide

@@ -18,10 +18,11 @@ class Sharing {
   // Whether they may have exactly the same offset.
   bool may_coincide(Index a, Index b) const { return !twins_.empty() && twins_.contains(key(a, b)); }
 
-  bool none() const { return outer_of_.empty() && group_of_.empty(); }
+  bool none() const { return outer_of_.empty() && twins_of_.empty(); }
 
   // Of buffers that are alive together, some of which no two can share a byte in any packing: those inside no
-  // other of them, and one only of those that may coincide, directly or through others.
+  // other of them, and an independent set of those that may coincide. It is grown from what has fewest twins
+  // left, which is best where twins form trees, as an output and the inputs that it may replace do.
   std::vector<Index> disjoint(const std::vector<Index>& alive) const;
 
  private:
@@ -30,8 +31,10 @@ class Sharing {
     return static_cast<std::uint64_t>(a) << 32 | static_cast<std::uint32_t>(b);
   }
 
-  std::vector<Index> outer_of_;  // or -1; empty without placements
-  std::vector<Index> group_of_;  // buffers linked by pairs that may coincide; empty without such
+  void keep_independent(std::vector<Index>& alive) const;
+
+  std::vector<Index> outer_of_;               // or -1; empty without placements
+  std::vector<std::vector<Index>> twins_of_;  // what each may coincide with; empty if nothing may
   std::unordered_set<std::uint64_t> nested_;
   std::unordered_set<std::uint64_t> twins_;
 };

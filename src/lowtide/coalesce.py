@@ -6,10 +6,14 @@ coalesces the copies of phi functions (Chaitin et al., *Register allocation via 
 two storages interfere if one is written while the other is alive, unless that write is the copy of
 one to the other. A branch that returns its own input while that lives on, one that returns a value
 twice, and a loop that swaps its carries all interfere, and keep a real copy.
+
+The copies that steps make themselves (``Step.matches``) are subject to the same rule, if asked for:
+those between storages of one size are coalesced here, parts and their wholes placed by ``nesting``.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lowtide.classes import Classes
@@ -21,8 +25,26 @@ if TYPE_CHECKING:
     from lowtide.program import Storage
 
 
-def coalesce(flow: FlowGraph, liveness: Liveness) -> Classes:
-    """Merge the ends of copies wherever they do not interfere; largest first, then in clock order."""
+@dataclass(frozen=True)
+class Coalesced:
+    """Storages that share one buffer.
+
+    Args:
+        classes: the storages of each buffer.
+        interferes: by class, the storages that hold other bytes at some time when it is alive, as a bit set;
+            known of the ends of copies only.
+    """
+
+    classes: Classes
+    interferes: dict[int, int]
+
+
+def coalesce(flow: FlowGraph, liveness: Liveness, *, matches: bool = False) -> Coalesced:
+    """Merge the ends of copies wherever they do not interfere; largest first, then in clock order.
+
+    Args:
+        matches: whether copies that steps make count too.
+    """
     storages = flow.program.storages
     classes = Classes(len(storages))
     pairs = [
@@ -31,11 +53,14 @@ def coalesce(flow: FlowGraph, liveness: Liveness) -> Classes:
         for copy in point.copies
         if copy.same_layout and copy.target_storage is not None and len(copy.source_storages) == 1
     ]
-    pairs = [(a, b) for a, b in dict.fromkeys(pairs) if a != b and _can_share(storages[a], storages[b])]
+    matched = [(same.inner, same.outer) for point in flow.points for same in point.matches] if matches else []
+    both_ways = [(a, b) for a, b in dict.fromkeys(pairs + matched) if a != b]
+    pairs = [(a, b) for a, b in both_ways if _can_share(storages[a], storages[b])]
     pairs.sort(key=lambda pair: -(storages[pair[0]].size or 0))
-    if not pairs:
-        return classes
-    interferes = _interference(flow, liveness, {end for pair in pairs for end in pair})
+    ends = {end for pair in pairs + matched for end in pair}
+    if not ends:
+        return Coalesced(classes, {})
+    interferes = _interference(flow, liveness, ends, matches=matches)
     for a, b in pairs:
         a, b = classes.find(a), classes.find(b)
         if a == b or (interferes[a] >> b) & 1:
@@ -50,7 +75,7 @@ def coalesce(flow: FlowGraph, liveness: Liveness) -> Classes:
             interferes[other] |= 1 << low
             interferes[low] |= 1 << other
         interferes[high] = both
-    return classes
+    return Coalesced(classes, interferes)
 
 
 def _can_share(a: Storage, b: Storage) -> bool:
@@ -63,7 +88,7 @@ def _can_share(a: Storage, b: Storage) -> bool:
     return planned and a.size == b.size and a.arena == b.arena
 
 
-def _interference(flow: FlowGraph, liveness: Liveness, ends: set[int]) -> dict[int, int]:
+def _interference(flow: FlowGraph, liveness: Liveness, ends: set[int], *, matches: bool) -> dict[int, int]:
     """For each end of a copy, the bit set of the other ends that it interferes with."""
     of_interest = bits(ends)
     interferes = dict.fromkeys(ends, 0)
@@ -71,23 +96,28 @@ def _interference(flow: FlowGraph, liveness: Liveness, ends: set[int]) -> dict[i
         written = bits(point.full_writes) | bits(point.partial_writes)
         if not written & of_interest:
             continue
-        sources = _copied_from(point, written)
+        same = _same_bytes(point, written, matches=matches)
         # A step reads while it writes; parallel copies read everything first.
         nearby = (liveness.live_out[tick] | written | bits(point.reads)) & of_interest
         for storage in positions(written & of_interest):
-            conflicts = nearby & ~(1 << storage) & ~sources.get(storage, 0)
+            conflicts = nearby & ~(1 << storage) & ~same.get(storage, 0)
             interferes[storage] |= conflicts
             for other in positions(conflicts):
                 interferes[other] |= 1 << storage
     return interferes
 
 
-def _copied_from(point: Point, written: int) -> dict[int, int]:
-    """For each target of a copy, its source, where the source still holds the same bytes afterwards."""
+def _same_bytes(point: Point, written: int, *, matches: bool) -> dict[int, int]:
+    """For each storage written by a copy, those that hold the same bytes afterwards and were not written."""
     found: dict[int, int] = {}
     own = bits(point.writes) | bits(point.partial)
     for copy in point.copies:
         target = copy.target_storage
         if target is not None and copy.same_layout and not (own >> target) & 1:
             found[target] = bits(copy.source_storages) & ~written
+    if matches:
+        for same in point.matches:
+            for storage, other in ((same.inner, same.outer), (same.outer, same.inner)):
+                if (written >> storage) & 1 and not (written >> other) & 1:
+                    found[storage] = found.get(storage, 0) | 1 << other
     return found

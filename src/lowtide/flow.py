@@ -80,6 +80,15 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
+class SameBytes:
+    """After a point, storage ``inner`` holds what storage ``outer`` holds from ``distance`` bytes on."""
+
+    inner: int
+    outer: int
+    distance: int
+
+
+@dataclass(frozen=True, slots=True)
 class Point:
     """One tick: what is read, then what is written, and where control may go next.
 
@@ -94,6 +103,8 @@ class Point:
         copies: made all at once: every source is read before any target is written.
         decides: the value that select and test look at.
         successors: positions of points.
+        overwrites: pairs of storages ``(written, read)`` that may lie in exactly the same bytes.
+        matches: storages, one written and one read, that are the same bytes afterwards.
     """
 
     kind: PointKind
@@ -105,6 +116,8 @@ class Point:
     copies: tuple[Copy, ...] = ()
     decides: Ref | None = None
     successors: tuple[int, ...] = ()
+    overwrites: tuple[tuple[int, int], ...] = ()
+    matches: tuple[SameBytes, ...] = ()
 
     @property
     def all_reads(self) -> Iterator[int]:

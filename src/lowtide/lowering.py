@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lowtide.errors import LowtideError, UnsupportedError
-from lowtide.flow import Activation, Binding, Bytes, Copy, FlowGraph, Point, PointKind, Ref
+from lowtide.flow import Activation, Binding, Bytes, Copy, FlowGraph, Point, PointKind, Ref, SameBytes
 from lowtide.recursion import deep_recursion
+from lowtide.resolver import Resolver
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,7 +55,7 @@ class _Lowering:
         self.activations: list[Activation] = []
         self.spans: list[tuple[int, int, int]] = []
         self.loose: list[int] = []  # points that fall through to whatever comes next
-        self.cache: dict[tuple[int, int], Bytes] = {}
+        self.resolver = Resolver(program, self.activations)
 
     def run(self) -> FlowGraph:
         program = self.program
@@ -90,7 +91,7 @@ class _Lowering:
         }
         for output in self.program.regions[0].outputs:
             if output is not None:
-                kept.update(self.bytes(Ref(root, output)).storages)
+                kept.update(self.resolver.bytes(Ref(root, output)).storages)
         return tuple(sorted(kept))
 
     def activate(self, region: int, parent: int | None, step: int, bindings: dict[int, Binding]) -> int:
@@ -116,6 +117,8 @@ class _Lowering:
         partial: tuple[int, ...] = (),
         copies: tuple[Copy, ...] = (),
         decides: Ref | None = None,
+        overwrites: tuple[tuple[int, int], ...] = (),
+        matches: tuple[SameBytes, ...] = (),
     ) -> int:
         tick = len(self.drafts)
         if tick >= self.limit:
@@ -123,7 +126,18 @@ class _Lowering:
                 f"{self.program.name}: its calls unfold into more than {self.limit} program points; "
                 "call shared regions from fewer places, or raise point_limit"
             )
-        point = Point(kind, activation, step, reads, writes, partial, copies, decides)
+        point = Point(
+            kind,
+            activation,
+            step,
+            reads,
+            writes,
+            partial,
+            copies,
+            decides,
+            overwrites=overwrites,
+            matches=matches,
+        )
         self.drafts.append(_Draft(point))
         for predecessor in self.loose:
             self.drafts[predecessor].successors.append(tick)
@@ -139,37 +153,20 @@ class _Lowering:
                 self.step(activation, position, step)
 
     def step(self, activation: int, position: int, step: Step) -> None:
-        whole, some = self.written(activation, step)
+        whole, some = self.resolver.written(activation, step)
         tick = self.emit(
             "step",
             activation,
             position,
-            reads=self.storages(activation, step.reads),
+            reads=self.resolver.storages(activation, step.reads),
             writes=whole,
             partial=some,
+            overwrites=self.resolver.overwrites(activation, step),
+            matches=self.resolver.matches(activation, step),
         )
         for region in sorted({self.program.storages[s].region for s in step.scratch}):
             if region != self.activations[activation].region:
                 self.spans.append((region, tick, tick + 1))
-
-    def written(self, activation: int, step: Step) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Storages that a step writes from end to end, and those of which it may leave some bytes.
-
-        To write the whole of a value is to write the whole of the storage that it owns. Through a view, or
-        a parameter, it is so only if the value covers the storage and can be nowhere else.
-        """
-        whole = dict.fromkeys(step.scratch)
-        some = dict.fromkeys(self.storages(activation, step.partial))
-        for value in step.writes:
-            own = self.program.values[value].storage
-            found = self.bytes(Ref(activation, value))
-            if own is not None:
-                whole[own] = None
-            elif found.layout and len(found.storages) == 1:
-                whole.update(dict.fromkeys(found.storages))
-            else:
-                some.update(dict.fromkeys(found.storages))
-        return tuple(whole), tuple(s for s in some if s not in whole)
 
     # Calls. Each lays out its regions and leaves in `loose` the points from which the caller goes on.
 
@@ -179,7 +176,7 @@ class _Lowering:
 
     def call_cond(self, activation: int, position: int, call: Call) -> None:
         decides = None if call.selector is None else Ref(activation, call.selector)
-        reads = self.bytes(decides).storages if decides else ()
+        reads = self.resolver.bytes(decides).storages if decides else ()
         select = self.emit("select", activation, position, reads=reads, decides=decides)
         ends: list[int] = []
         for region in call.regions:
@@ -209,7 +206,7 @@ class _Lowering:
         self.body(test_inner)
         (verdict,) = self.outputs(condition, 1)
         decides = self.ref(test_inner, verdict)
-        reads = self.bytes(decides).storages if decides else ()
+        reads = self.resolver.bytes(decides).storages if decides else ()
         test = self.emit("test", test_inner, reads=reads, decides=decides)
         self.spans.append((condition, start, len(self.drafts)))
         inner = self.enter(activation, position, call, body, carries=call.carries, slices=())
@@ -227,7 +224,7 @@ class _Lowering:
 
     def call_scan(self, activation: int, position: int, call: Call) -> None:
         (body,) = self.regions(call, 1)
-        begun = self.storages(activation, (r for r in call.results if r is not None))
+        begun = self.resolver.storages(activation, (r for r in call.results if r is not None))
         self.emit("copy", activation, position, copies=self.initial(activation, call), writes=begun)
         head = self.emit("next", activation, position)
         inner = self.enter(activation, position, call, body, carries=call.carries, slices=call.slices)
@@ -252,7 +249,7 @@ class _Lowering:
 
     def call_associative_scan(self, activation: int, position: int, call: Call) -> None:
         (body,) = self.regions(call, 1)
-        begun = self.storages(activation, (r for r in call.results if r is not None))
+        begun = self.resolver.storages(activation, (r for r in call.results if r is not None))
         first = self.copies(
             (
                 (self.ref(activation, result), self.ref(activation, source))
@@ -338,45 +335,10 @@ class _Lowering:
         return tuple(self.copy(target, source, part) for target, source in pairs)
 
     def copy(self, target: Ref | None, source: Ref | None, part: int | None = None) -> Copy:
-        to = self.bytes(target) if target else Bytes((), "")
-        origin = self.bytes(source) if source else Bytes((), "")
+        to = self.resolver.bytes(target) if target else Bytes((), "")
+        origin = self.resolver.bytes(source) if source else Bytes((), "")
         same = part is None and to.layout != "" and to.layout == origin.layout
         if len(to.storages) > 1:
             assert target is not None
             raise LowtideError(f"{self.program.values[target.value].name} is filled by a copy but is a view")
         return Copy(target, source, to.storages[0] if to.storages else None, origin.storages, same, part)
-
-    def storages(self, activation: int, values: Iterable[int]) -> tuple[int, ...]:
-        found: dict[int, None] = {}
-        for value in values:
-            found.update(dict.fromkeys(self.bytes(Ref(activation, value)).storages))
-        return tuple(found)
-
-    def bytes(self, ref: Ref) -> Bytes:
-        """Follow views and parameters to the storages that hold a value's bytes."""
-        key = (ref.activation, ref.value)
-        if key not in self.cache:
-            self.cache[key] = self.resolve(ref)
-        return self.cache[key]
-
-    def resolve(self, ref: Ref) -> Bytes:
-        value = self.program.values[ref.value]
-        activation = self.activations[ref.activation]
-        if value.region != activation.region:
-            if activation.parent is None:
-                raise LowtideError(f"{value.name} is used outside the region that defines it")
-            return self.bytes(Ref(activation.parent, ref.value))
-        binding = activation.bindings.get(ref.value)
-        if binding is not None:
-            if binding.ref is None:
-                return Bytes((), "")
-            origin = self.bytes(binding.ref)
-            return origin if binding.part is None else Bytes(origin.storages, "")
-        found: dict[int, None] = {} if value.storage is None else {value.storage: None}
-        layout = value.layout
-        for alias in value.aliases:
-            origin = self.bytes(Ref(ref.activation, alias))
-            found.update(dict.fromkeys(origin.storages))
-            if not origin.layout:  # a view of a part covers no storage, whatever it covers of the part
-                layout = ""
-        return Bytes(tuple(found), layout if len(found) == 1 else "")

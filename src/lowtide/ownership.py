@@ -172,8 +172,9 @@ class _Ownership:
         lost |= self.expired[tick]
         moved = [copy for copy in point.copies if copy.target_storage is not None]
         written = 0
+        untouched = self.untouched(point)
         for storage in (*point.writes, *point.partial):
-            lost |= self.overlaps[storage]
+            lost |= self.overlaps[storage] & ~untouched.get(storage, 0)
             written |= 1 << storage
         for copy in moved:
             assert copy.target_storage is not None
@@ -184,6 +185,25 @@ class _Ownership:
             if not self.overlaps[storage] & written:
                 lost &= ~(1 << storage)
         return lost | self.expired[tick]
+
+    def untouched(self, point: Point) -> dict[int, int]:
+        """For each storage that a step writes, those read whose bytes the write leaves as they are."""
+        found: dict[int, int] = {}
+        for same in point.matches:
+            inner, outer = self.places.get(same.inner), self.places.get(same.outer)
+            if inner is None or outer is None or inner.arena != outer.arena:
+                continue
+            if inner.start == outer.start + same.distance and inner.stop <= outer.stop:
+                for written, read in ((same.inner, same.outer), (same.outer, same.inner)):
+                    found[written] = found.get(written, 0) | 1 << read
+        return found
+
+    def overwrites(self, point: Point, written: int, read: int) -> bool:
+        """Whether the kernel is right with the one exactly over the other, and they are."""
+        target, source = self.places.get(written), self.places.get(read)
+        if (written, read) not in point.overwrites or target is None or source is None:
+            return False
+        return (target.arena, target.start, target.stop) == (source.arena, source.start, source.stop)
 
     def stays(self, copy: Copy) -> bool:
         """Whether a copy leaves every byte as it is, because both ends are in one place."""
@@ -197,12 +217,18 @@ class _Ownership:
     def clashes(self, tick: int, point: Point) -> Iterator[Violation]:
         """Two writes of one point over each other, or a step that writes over what it still reads."""
         written = list(dict.fromkeys((*point.full_writes, *point.partial_writes)))
+        untouched = self.untouched(point)
         for i, storage in enumerate(written):
             for other in written[i + 1 :]:
                 if self.overlaps[storage] >> other & 1:
                     yield self.clash(tick, storage, other, "both are written")
             for other in dict.fromkeys(point.reads):
-                if self.overlaps[storage] >> other & 1 and storage != other:
+                clash = self.overlaps[storage] >> other & 1 and storage != other
+                if (
+                    clash
+                    and not untouched.get(storage, 0) >> other & 1
+                    and not self.overwrites(point, storage, other)
+                ):
                     yield self.clash(tick, storage, other, "one is written while the other is read")
 
     def clash(self, tick: int, a: int, b: int, what: str) -> Violation:

@@ -120,6 +120,23 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Match:
+    """After the step ``inner`` holds what ``outer`` holds from ``distance`` bytes on, in the same order.
+
+    So the copy that the step makes is no work if ``inner`` lies there: a clone is a match at distance 0, each
+    part of a ``cat`` one at the part's place, each slice that is cut out of a whole as well.
+
+    Args:
+        inner, outer: values, one written by the step and one read.
+        distance: bytes.
+    """
+
+    inner: int
+    outer: int
+    distance: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One operation of a region.
 
@@ -133,6 +150,8 @@ class Step:
         effects: whether it must run even if nobody reads what it writes.
         call: the regions that it runs, if any.
         source: where in the user's code it comes from.
+        overwrites: pairs ``(written, read)`` of values: the kernel is right with the one exactly over the other.
+        matches: what is the same bytes afterwards.
     """
 
     name: str
@@ -144,6 +163,8 @@ class Step:
     effects: bool = False
     call: Call | None = None
     source: str | None = None
+    overwrites: tuple[tuple[int, int], ...] = ()
+    matches: tuple[Match, ...] = ()
 
     @property
     def values(self) -> Iterator[int]:
@@ -242,6 +263,7 @@ def _check_regions(program: Program) -> None:
         named = [*region.params, *(output for output in region.outputs if output is not None)]
         for step in region.steps:
             named += step.values
+            _check_permissions(region, step)
             if any(not 0 <= scratch < storages for scratch in step.scratch):
                 raise LowtideError(f"step {region.name}/{step.name} has scratch that does not exist")
             if step.call is not None and any(not 0 <= callee < regions for callee in step.call.regions):
@@ -250,3 +272,16 @@ def _check_regions(program: Program) -> None:
             raise LowtideError(f"region {region.name!r} names a value that does not exist")
     if any(not 0 <= value < values for pair in program.writebacks for value in pair):
         raise LowtideError("a writeback names a value that does not exist")
+
+
+def _check_permissions(region: Region, step: Step) -> None:
+    """What may share bytes is one value that the step writes and one that it reads."""
+    pairs = [*step.overwrites, *((match.inner, match.outer) for match in step.matches)]
+    for a, b in pairs:
+        if not ((a in step.writes and b in step.reads) or (a in step.reads and b in step.writes)):
+            raise LowtideError(
+                f"step {region.name}/{step.name} may share the bytes of two values, "
+                "of which it does not write one and read the other"
+            )
+    if any(match.distance < 0 for match in step.matches):
+        raise LowtideError(f"step {region.name}/{step.name} matches bytes at a negative distance")

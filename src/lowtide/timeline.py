@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 from lowtide.coalesce import coalesce
 from lowtide.flow import spans_by_region
 from lowtide.frees import find_frees
+from lowtide.inplace import find_coincidences
 from lowtide.liveness import positions, solve
 from lowtide.lowering import POINT_LIMIT, lower
-from lowtide.problem import Buffer, Problem, RegionSpan, merge_intervals
+from lowtide.nesting import find_nests
+from lowtide.problem import Buffer, Placement, Problem, RegionSpan, merge_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,7 +31,12 @@ _KINDS = ("state", "input", "output", "carry", "result", "temporary", "scratch")
 
 
 def build_problem(
-    program: Program, *, arenas: Iterable[Arena] = (), point_limit: int = POINT_LIMIT
+    program: Program,
+    *,
+    arenas: Iterable[Arena] = (),
+    point_limit: int = POINT_LIMIT,
+    in_place: bool = False,
+    elide_copies: bool = False,
 ) -> Problem:
     """The packing problem of a program: one buffer for each class of planned storages.
 
@@ -37,29 +44,40 @@ def build_problem(
         program: what runs.
         arenas: capacities and reserved prefixes, where there are any.
         point_limit: the most program points that its calls may unfold into.
+        in_place: whether outputs may lie over inputs that die, where the kernel allows it.
+        elide_copies: whether what a step copies may share the bytes of the copy.
 
     Raises:
         UnsupportedError: the program unfolds too far, or a region calls itself.
     """
-    return problem_of_flow(lower(program, point_limit=point_limit), arenas=arenas)
+    flow = lower(program, point_limit=point_limit)
+    return problem_of_flow(flow, arenas=arenas, in_place=in_place, elide_copies=elide_copies)
 
 
-def problem_of_flow(flow: FlowGraph, *, arenas: Iterable[Arena] = ()) -> Problem:
+def problem_of_flow(
+    flow: FlowGraph, *, arenas: Iterable[Arena] = (), in_place: bool = False, elide_copies: bool = False
+) -> Problem:
     """As build_problem, for a front end that has program points already."""
     liveness = solve(flow)
-    classes = coalesce(flow, liveness)
+    coalesced = coalesce(flow, liveness, matches=elide_copies)
+    classes = coalesced.classes
     alive = _intervals(flow, liveness)
     ancestors = _ancestors(flow)
-    buffers = []
-    for members in classes.members().values():
+    buffers: dict[int, Buffer] = {}
+    for representative, members in classes.members().items():
         if not all(flow.program.storages[s].planned for s in members):
             continue
         lifetime = merge_intervals(interval for s in members for interval in alive[s])
         if lifetime:
-            buffers.append(_buffer(flow.program, members, lifetime, ancestors))
+            buffers[representative] = _buffer(flow.program, members, lifetime, ancestors)
+    lifetimes = {representative: buffer.lifetime for representative, buffer in buffers.items()}
+    coincide = find_coincidences(flow, liveness, classes, lifetimes) if in_place else []
+    nests = find_nests(flow, coalesced, lifetimes) if elide_copies else []
     return Problem(
-        buffers=tuple(buffers),
+        buffers=tuple(buffers.values()),
         arenas=tuple(arenas),
+        may_coincide=tuple((buffers[a].id, buffers[b].id) for a, b in coincide),
+        placements=tuple(Placement(buffers[n.inner].id, buffers[n.outer].id, n.distance) for n in nests),
         regions=_regions(flow, ancestors),
         frees=find_frees(flow.program),
     )

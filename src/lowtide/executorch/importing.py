@@ -8,7 +8,7 @@ without bytes, since the emitter binds them to the caller's values; a slice is c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
@@ -20,6 +20,8 @@ from lowtide.errors import UnsupportedError
 from lowtide.executorch.arenas import Arenas, device_name, device_of
 from lowtide.executorch.calls import ControlFlow, calls_of, control_flow, graph_of
 from lowtide.executorch.effects import effect_of
+from lowtide.executorch.kernels import overwrites
+from lowtide.executorch.moves import moves
 from lowtide.executorch.specs import (
     Groups,
     dropped_outputs,
@@ -33,7 +35,7 @@ from lowtide.executorch.specs import (
     specs_of,
 )
 from lowtide.frontends.torch_export.source import source_of
-from lowtide.program import Call, Program, Region, Step, Storage, StorageKind, Value
+from lowtide.program import Call, Match, Program, Region, Step, Storage, StorageKind, Value
 
 
 @dataclass(frozen=True)
@@ -296,8 +298,20 @@ class _Walker:
                 partial=tuple(dict.fromkeys(self.values_in(draft, effect.partial))),
                 effects=not made,
                 source=source_of(node),
+                overwrites=self.pairs(draft, node, overwrites(node)),
+                matches=tuple(
+                    Match(*pair, distance)
+                    for *specs, distance in moves(node)
+                    for pair in self.pairs(draft, node, [tuple(specs)])
+                ),
             )
         )
+
+    def pairs(
+        self, draft: _Draft, node: fx.Node, specs: Iterable[tuple[Any, Any]]
+    ) -> tuple[tuple[int, int], ...]:
+        """Values of pairs of specs."""
+        return tuple((self.value(draft, a, node.name), self.value(draft, b, node.name)) for a, b in specs)
 
     def call(self, draft: _Draft, node: fx.Node, called: ControlFlow) -> None:
         carried = len(called.inits)

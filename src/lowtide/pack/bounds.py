@@ -26,10 +26,10 @@ def live_peak(problem: Problem) -> int:
 def lower_bound(problem: Problem, *, peak: int | None = None) -> int:
     """Bytes that the problem's one arena needs at the least.
 
-    The live peak where no two live buffers may share bytes. Otherwise the peak of what cannot be
-    shared: a buffer inside another counts for nothing, buffers that may coincide, directly or through
-    others, count once. Nor can the arena end below any buffer at its pin, or where its alignment first
-    lets it lie; a buffer of no bytes may lie at 0, even if that is reserved.
+    The live peak where no two live buffers may share bytes. Otherwise the peak of what cannot be shared at
+    any one time: a buffer inside another that is alive counts for nothing, and of buffers that may coincide
+    those count of which no two may. Nor can the arena end below any buffer at its pin, or where its alignment
+    first lets it lie; a buffer of no bytes may lie at 0, even if that is reserved.
 
     Args:
         problem: buffers of one arena.
@@ -38,7 +38,7 @@ def lower_bound(problem: Problem, *, peak: int | None = None) -> int:
     reserved = problem.arenas[0].reserved if problem.arenas else 0
     lowest = end_of(problem.buffers, (_lowest(buffer, reserved) for buffer in problem.buffers))
     if problem.has_permissions:
-        return max(live_peak(without_sharing(problem)), lowest)
+        return max(_kernel.disjoint_peak(to_kernel(problem)), lowest)
     return max(live_peak(problem) if peak is None else peak, lowest)
 
 

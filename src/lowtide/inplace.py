@@ -1,0 +1,57 @@
+"""Which buffers may coincide because a kernel writes its output over an input that dies there.
+
+A front end says what kernels allow (``Step.overwrites``). Here liveness decides where that is of use: the two
+may be alive together at such steps and nowhere else, the input must hold nothing that is read afterwards,
+and the output nothing from before. The packer decides whether it helps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lowtide.liveness import bits
+from lowtide.nesting import overlap
+
+if TYPE_CHECKING:
+    from lowtide.classes import Classes
+    from lowtide.flow import FlowGraph
+    from lowtide.liveness import Liveness
+    from lowtide.problem import Lifetime
+
+
+def find_coincidences(
+    flow: FlowGraph, liveness: Liveness, classes: Classes, lifetimes: dict[int, Lifetime]
+) -> list[tuple[int, int]]:
+    """Pairs of classes, ``(output, input)``, that may lie in exactly the same bytes; in clock order.
+
+    Args:
+        flow: program points, with what kernels allow at each.
+        liveness: of its storages.
+        classes: storages that share a buffer.
+        lifetimes: of each class that is planned, by its representative.
+    """
+    storages = flow.program.storages
+    members = classes.members()
+    allowed: dict[tuple[int, int], set[int]] = {}
+    for tick, point in enumerate(flow.points):
+        for written, read in point.overwrites:
+            output, dying = classes.find(written), classes.find(read)
+            if output == dying or output not in lifetimes or dying not in lifetimes:
+                continue
+            a, b = storages[written], storages[read]
+            if not a.size or a.size != b.size or a.arena != b.arena:
+                continue
+            held = bits(members[dying])
+            if held & (liveness.live_out[tick] | bits(point.full_writes) | bits(point.partial_writes)):
+                continue
+            if held & bits(point.reads) != 1 << read:
+                continue  # other reads of the same bytes, of which nothing is said
+            allowed.setdefault((output, dying), set()).add(tick)
+    return [
+        pair
+        for pair, ticks in allowed.items()
+        if all(
+            ticks.issuperset(range(start, stop))
+            for start, stop in overlap(lifetimes[pair[0]], lifetimes[pair[1]])
+        )
+    ]
