@@ -150,7 +150,8 @@ class Step:
         effects: whether it must run even if nobody reads what it writes.
         call: the regions that it runs, if any.
         source: where in the user's code it comes from.
-        overwrites: pairs ``(written, read)`` of values: the kernel is right with the one exactly over the other.
+        overwrites: pairs ``(written, read)`` of values: the kernel is right with the one exactly over the
+            other.
         matches: what is the same bytes afterwards.
     """
 

@@ -1,10 +1,10 @@
 """Which of ExecuTorch's kernels may write their output exactly over an input.
 
-The operators listed were tried on the real runtime, with the output over the input, in many shapes and types
-(``tests/on_executorch/test_kernels.py``), and gave the bits that they give elsewhere. Their kernels, portable and
-optimised, read an element, or a row, before they write it, and never look at it again. An input counts if its
-elements lie in memory as the output's do: one type, the same sizes, the same order of dimensions. So nothing that
-is broadcast counts, and no comparison into booleans.
+The operators listed were tried on the real runtime, with the output over the input, in many shapes and
+types (``tests/on_executorch/test_kernels.py``), and gave the bits that they give elsewhere. Their kernels,
+portable and optimised, read an element, or a row, before they write it, and never look at it again. An
+input counts if its elements lie in memory as the output's do: one type, the same sizes, the same order of
+dimensions. So nothing that is broadcast counts, and no comparison into booleans.
 """
 
 from __future__ import annotations
@@ -16,20 +16,30 @@ from torch import fx
 
 from lowtide.executorch.specs import layout_of, nodes_in, spec_of, specs_of
 
+# fmt: off
 _ELEMENTWISE = frozenset(
-    """
-    abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_not bitwise_or bitwise_xor ceil clamp cos
-    cosh div elu erf exp expm1 floor floor_divide fmod gelu hardtanh leaky_relu log log10 log1p log2 logical_and
-    logical_not logical_or logical_xor logit masked_fill maximum minimum mul neg pow reciprocal relu remainder
-    round rsqrt rsub sigmoid sign sin sinh sqrt sub tan tanh trunc where
-    """.split()
+    [
+        "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
+        "bitwise_not", "bitwise_or", "bitwise_xor", "ceil", "clamp", "cos", "cosh", "div", "elu",
+        "erf", "exp", "expm1", "floor", "floor_divide", "fmod", "gelu", "hardtanh", "leaky_relu",
+        "log", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor",
+        "logit", "masked_fill", "maximum", "minimum", "mul", "neg", "pow", "reciprocal", "relu",
+        "remainder", "round", "rsqrt", "rsub", "sigmoid", "sign", "sin", "sinh", "sqrt", "sub",
+        "tan", "tanh", "trunc", "where",
+    ]
 )
+# fmt: on
 
 _ROWS = frozenset(
-    """
-    _softmax _log_softmax native_layer_norm native_group_norm _native_batch_norm_legit_no_training
-    _native_batch_norm_legit cumsum
-    """.split()
+    [
+        "_softmax",
+        "_log_softmax",
+        "native_layer_norm",
+        "native_group_norm",
+        "_native_batch_norm_legit_no_training",
+        "_native_batch_norm_legit",
+        "cumsum",
+    ]
 )
 """These read whole rows: the first result may lie over the first argument, and over no other."""
 

@@ -1,9 +1,9 @@
 """Which nodes only move bytes: copies, reshapes, slices, concatenations.
 
-What an operator copies is found by its view: ``aten.slice_copy`` copies what ``aten.slice`` shows. On meta tensors
-the view tells where in its base the elements lie; if they are one run of bytes, in the order in which the copy has
-them, the copy is the same bytes as that part of the base. A concatenation is the reverse: each part is the same
-bytes as a slice of the result.
+What an operator copies is found by its view: ``aten.slice_copy`` copies what ``aten.slice`` shows. On meta
+tensors the view tells where in its base the elements lie; if they are one run of bytes, in the order in which
+the copy has them, the copy is the same bytes as that part of the base. A concatenation is the reverse: each
+part is the same bytes as a slice of the result.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _copied(node: fx.Node, view: str) -> Iterator[Move]:
     packet = getattr(torch.ops.aten, view, None)
     overload = str(node.target).rpartition(".")[2].removesuffix("out").removesuffix("_") or "default"
     operator = getattr(packet, overload, None)
-    rest = [argument for argument in node.args[1:]]
+    rest = list(node.args[1:])
     plain = {k: v for k, v in node.kwargs.items() if k != "out"}
     if operator is None or any(isinstance(leaf, fx.Node) for leaf in pytree.tree_leaves((rest, plain))):
         return
@@ -67,12 +67,7 @@ def _shown(node: fx.Node, view: Any) -> Iterator[Move]:
     for result, piece in zip(results, found, strict=True):
         copy = None if result is None else _meta(result)
         if copy is not None and copy.dtype == piece.dtype and _same_order(copy, piece):
-            yield _pair(result, base, piece)
-
-
-def _pair(copy: Any, base: Any, piece: torch.Tensor) -> Move:
-    """The smaller inside the larger; of equals the copy inside."""
-    return copy, base, piece.storage_offset() * piece.element_size()
+            yield result, base, piece.storage_offset() * piece.element_size()
 
 
 def _parts(node: fx.Node, *, stacked: bool) -> Iterator[Move]:
