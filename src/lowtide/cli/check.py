@@ -32,7 +32,7 @@ def check(
 
       lowtide check model.pt2 --max-arena 256KiB
 
-      lowtide check plan.json --max-arena 1=256KiB --max-arena 2=64KiB
+      lowtide check plan.json --max-arena 1=256KiB
     """
     from lowtide.cli.screen import planned
     from lowtide.outputs.wording import budget_line
