@@ -22,9 +22,11 @@ from lowtide.verifier import verify as verify_plan
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from lowtide.frontends.pte import LoadedMethod
     from lowtide.frontends.torch_export import Imported
     from lowtide.hierarchy import Hierarchy
     from lowtide.problem import Progress
+    from lowtide.verifier import Follow
 
 
 Capacity = int | str
@@ -32,26 +34,40 @@ Capacity = int | str
 
 @dataclass(frozen=True)
 class Request(Options):
-    """What is planned, of a program or of a file: the options of programs, and two for problems.
+    """What is planned, of a program or of a file: the options of programs, and some of single formats.
 
     Args:
         pins: read the ``offset`` column of a CSV as fixed offsets.
         capacity: bytes that a plan may take, as a number or such as ``"256KiB"``: of the only arena, or by
             memory id.
+        method: which method of a ``.pte``; None for the only one that plans memory.
     """
 
     pins: bool = False
+    method: str | None = None
     capacity: Capacity | Mapping[int, Capacity] | None = None
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """Something to plan, the program that it came from, and the plan that it came with, if any."""
+    """Something to plan, the program that it came from, and the plan that it came with, if any.
+
+    ``follow`` is there instead of a program where a front end has program points of its own: it follows the
+    bytes of a plan through them. ``name`` tells apart what one file holds; ``remarks`` are for people.
+    """
 
     problem: Problem
     program: Program | None = None
     imported: Imported | None = None
     plan: Plan | None = None
+    follow: Follow | None = None
+    name: str = ""
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> Program | Follow | None:
+        """What a plan's bytes are followed through, if anything is known of what runs."""
+        return self.program if self.program is not None else self.follow
 
 
 def plan(
@@ -77,7 +93,7 @@ def plan(
         threads: workers; 0 for one a processor.
         progress: called now and then with the best so far and the number of search nodes.
         request: see ``Request``: alignment, plan_inputs, plan_outputs, plan_state, reset_state, scratch,
-            pins, capacity.
+            pins, capacity, method.
 
     Raises:
         InputError: the source, or an option, cannot be used.
@@ -103,7 +119,7 @@ def verify(plan: Plan, source: Any = None, **request: Any) -> Report:
     if source is None:
         return verify_plan(plan)
     loaded = load(source, make_request(request))
-    return verify_plan(plan, loaded.program if loaded.program is not None else loaded.problem)
+    return verify_plan(plan, loaded.runs if loaded.runs is not None else loaded.problem)
 
 
 def load(source: Any, request: Request | None = None) -> Loaded:
@@ -113,12 +129,50 @@ def load(source: Any, request: Request | None = None) -> Loaded:
         InputError: it is nothing that Lowtide reads.
     """
     request = request or Request()
-    if isinstance(source, (str, os.PathLike)):
-        from lowtide.frontends import load as load_file
-
-        source = load_file(source, pins=request.pins)
-    loaded = _loaded(source, request)
+    loaded = _loaded(_opened(source, request), request)
     return replace(loaded, problem=_with_capacity(loaded.problem, request.capacity))
+
+
+def load_all(source: Any, request: Request | None = None) -> list[Loaded]:
+    """As load; of a file with several programs, all that plan memory, unless the request names one.
+
+    Raises:
+        InputError: it is nothing that Lowtide reads.
+    """
+    request = request or Request()
+    source = _opened(source, request)
+    if _is_pte(source):
+        from lowtide.frontends.pte import load_methods
+
+        methods = load_methods(source, request.alignment, request.method)
+        if len(methods) > 1:
+            return [
+                replace(loaded, problem=_with_capacity(loaded.problem, request.capacity))
+                for loaded in map(_of_method, methods)
+            ]
+    return [load(source, request)]
+
+
+def _opened(source: Any, request: Request) -> Any:
+    if not isinstance(source, (str, os.PathLike)):
+        return source
+    from lowtide.frontends import load as load_file
+
+    return load_file(source, pins=request.pins)
+
+
+def _is_pte(source: Any) -> bool:
+    if "lowtide.frontends.pte" not in sys.modules:
+        return False
+    from lowtide.frontends.pte import PteFile
+
+    return isinstance(source, PteFile)
+
+
+def _of_method(method: LoadedMethod) -> Loaded:
+    return Loaded(
+        method.problem, plan=method.plan, follow=method.follow, name=method.name, remarks=method.remarks
+    )
 
 
 def _loaded(source: Any, request: Request) -> Loaded:
@@ -128,6 +182,10 @@ def _loaded(source: Any, request: Request) -> Loaded:
         return Loaded(source.problem, plan=source)
     if isinstance(source, Program):
         return Loaded(build_problem(source), source)
+    if _is_pte(source):
+        from lowtide.frontends.pte import the_method
+
+        return _of_method(the_method(source, request.alignment, request.method))
     if "torch" in sys.modules:
         from torch import fx
         from torch.export import ExportedProgram
@@ -141,7 +199,7 @@ def _loaded(source: Any, request: Request) -> Loaded:
             return Loaded(build_problem(imported.program), imported.program, imported)
     raise InputError(
         f"a {type(source).__name__} cannot be planned: pass an ExportedProgram, an fx.GraphModule, "
-        "a Problem, or the path of a .pt2, .csv or .json file"
+        "a Problem, or the path of a .pt2, .pte, .csv or .json file"
     )
 
 

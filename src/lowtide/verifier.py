@@ -20,7 +20,12 @@ from lowtide.program import Program
 from lowtide.violation import Violation, describe_buffer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
     from lowtide.problem import Arena, ArenaUse, Plan
+
+    Follow: TypeAlias = Callable[[Plan], list[Violation]]
 
 __all__ = ["Report", "Violation", "find_violations", "verify"]
 
@@ -40,8 +45,10 @@ class Report:
     followed: bool
 
 
-def verify(plan: Plan, against: Program | Problem | None = None) -> Report:
+def verify(plan: Plan, against: Program | Problem | Follow | None = None) -> Report:
     """Check a plan; with its program, also follow every byte through it; with its problem, compare that.
+
+    A function of a plan stands for a program that has program points of its own: it follows the bytes.
 
     Raises:
         VerificationError: the plan is wrong; ``violations`` has every fault with names, lifetimes and bytes.
@@ -49,11 +56,11 @@ def verify(plan: Plan, against: Program | Problem | None = None) -> Report:
     violations, reuse_pairs = find_violations(plan, against)
     if violations:
         raise VerificationError(violations)
-    return Report(len(plan.offsets), reuse_pairs, isinstance(against, Program))
+    return Report(len(plan.offsets), reuse_pairs, isinstance(against, Program) or callable(against))
 
 
 def find_violations(
-    plan: Plan, against: Program | Problem | None = None, *, limit: int = 100
+    plan: Plan, against: Program | Problem | Follow | None = None, *, limit: int = 100
 ) -> tuple[list[Violation], int]:
     """Every fault of a plan, up to a limit, and the number of pairs of buffers that reuse bytes."""
     found: list[Violation] = []
@@ -66,6 +73,8 @@ def find_violations(
     if isinstance(against, Program) and len(found) < limit:
         found += _check_frees(plan, against)
         found += check_ownership(against, plan, limit=limit - len(found))
+    if callable(against):
+        found += against(plan)
     if isinstance(against, Problem):
         found += _check_same_problem(plan, against)
     return found[:limit], reuse_pairs

@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from lowtide import __version__
-from lowtide.cli import check, compare, diff, explain, plan, replay, show, verify
+from lowtide.cli import audit, check, compare, diff, explain, plan, repack, replay, show, verify
 from lowtide.errors import InfeasibleError, LowtideError, ReplayError, VerificationError
 
 app = typer.Typer(
@@ -35,6 +35,8 @@ app.command()(compare.compare)
 app.command()(explain.explain)
 app.command()(check.check)
 app.command()(diff.diff)
+app.command()(audit.audit)
+app.command()(repack.repack)
 
 
 def _version(wanted: bool) -> None:
@@ -54,8 +56,8 @@ def options(
 ) -> None:
     """Plan the memory of tensor programs ahead of time.
 
-    FILE is a [bold].pt2[/] that torch.export saved, a problem or a plan in JSON, or a list of buffers in CSV;
-    which one is told by its content.
+    FILE is a [bold].pt2[/] that torch.export saved, a [bold].pte[/] of ExecuTorch, a problem or a plan in
+    JSON, or a list of buffers in CSV; which one is told by its content.
     """
     del version
     _State.traceback = traceback

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 File = Annotated[
     str,
     typer.Argument(
-        metavar="FILE", show_default=False, help="A .pt2, .json or .csv file; see lowtide --help."
+        metavar="FILE", show_default=False, help="A .pt2, .pte, .json or .csv file; see lowtide --help."
     ),
 ]
 PlanFile = Annotated[
@@ -87,6 +87,10 @@ Capacity = Annotated[
         help="Largest arena, such as 256KiB, or 2=64KiB for arena 2.",
     ),
 ]
+Method = Annotated[
+    str | None,
+    typer.Option("--method", metavar="NAME", show_default=False, help="Which method of a .pte."),
+]
 MaxArena = Annotated[
     list[str],
     typer.Option(
@@ -114,6 +118,7 @@ def request(
     reset_state: bool = False,
     pins: bool = False,
     capacity: list[str] | None = None,
+    method: str | None = None,
 ) -> Request:
     """What the options ask of a program."""
     from lowtide.api import Request
@@ -126,6 +131,7 @@ def request(
         reset_state=reset_state,
         pins=pins,
         capacity=parse_capacity(capacity),
+        method=method,
     )
 
 

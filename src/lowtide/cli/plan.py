@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lowtide.cli import options as o
 from lowtide.constants import DEFAULT_TIMEOUT
+
+if TYPE_CHECKING:
+    from lowtide.api import Loaded
+    from lowtide.problem import Plan
+    from lowtide.verifier import Report
 
 JsonOut = Annotated[
     str | None,
@@ -51,6 +56,7 @@ def plan(
     no_plan_state: o.NoPlanState = False,
     reset_state: o.ResetState = False,
     pins: o.Pins = False,
+    method: o.Method = None,
     seed: o.Seed = 0,
     threads: o.Threads = 0,
     json: JsonOut = None,
@@ -73,36 +79,31 @@ def plan(
 
       lowtide plan model.pt2 --header model_plan.h --header-offsets
 
+      lowtide plan model.pte --method forward
+
     Ctrl-C ends the search, not the program: the best plan found until then is checked, written and shown.
     """
-    from typing import cast
-
-    from lowtide.api import load
-    from lowtide.cli.screen import searching, show_plan, working
+    from lowtide.api import load_all
+    from lowtide.cli.screen import show_plan, working
     from lowtide.errors import InputError
     from lowtide.files import write_all_atomically
-    from lowtide.hierarchy import Hierarchy
-    from lowtide.pack.registry import Options
-    from lowtide.planner import plan_problem
-    from lowtide.verifier import verify
 
     if (json, csv, header).count("-") > 1:
         raise InputError("only one output can have stdout: write the others to files")
     request = o.request(
-        alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins, capacity
+        alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins, capacity, method
     )
     with working(f"reading {file}", quiet=quiet, verbose=verbose):
-        loaded = load(file, request)
-    with searching(quiet, verbose=verbose) as progress:
-        found = plan_problem(
-            loaded.problem,
-            packer=packer,
-            hierarchy=cast(Hierarchy, hierarchy),
-            options=Options(timeout=timeout or None, seed=seed, threads=threads, progress=progress),
-        )
-    with working("verifying", quiet=quiet, verbose=verbose):
-        report = verify(found, loaded.program)  # nothing leaves before it has been checked
+        everything = load_all(file, request)
+    if len(everything) > 1 and (json or csv or header):
+        names = ", ".join(loaded.name for loaded in everything)
+        raise InputError(f"{file}: has several methods: choose one with --method to write its plan: {names}")
     written: list[tuple[str, str]] = []
+    done = []
+    for loaded in everything:
+        found, report = _plan(loaded, packer, hierarchy, timeout or None, seed, threads, quiet, verbose)
+        done.append((loaded, found, report))
+    found = done[0][1]
     if json is not None:
         from lowtide.outputs.json import plan_to_json
 
@@ -119,7 +120,41 @@ def plan(
     for path, text in written:
         if path == "-":
             typer.echo(text, nl=not text.endswith("\n"))
-    if not quiet and "-" not in (json, csv, header):
-        show_plan(found, file, report.reuse_pairs, verbose=verbose)
-    if not quiet and found.interrupted:
-        typer.echo("lowtide: interrupted: this is the best plan found until then", err=True)
+    for loaded, found, report in done:
+        if not quiet and "-" not in (json, csv, header):
+            name = f"{file}, {loaded.name}" if loaded.name else file
+            show_plan(found, name, report.reuse_pairs, verbose=verbose)
+            for remark in loaded.remarks:
+                typer.echo(remark)
+        if not quiet and found.interrupted:
+            typer.echo("lowtide: interrupted: this is the best plan found until then", err=True)
+
+
+def _plan(
+    loaded: Loaded,
+    packer: str,
+    hierarchy: str,
+    timeout: float | None,
+    seed: int,
+    threads: int,
+    quiet: bool,
+    verbose: bool,
+) -> tuple[Plan, Report]:
+    """Plan one thing and check the plan: nothing leaves before it has been checked."""
+    from typing import cast
+
+    from lowtide.cli.screen import searching, working
+    from lowtide.hierarchy import Hierarchy
+    from lowtide.pack.registry import Options
+    from lowtide.planner import plan_problem
+    from lowtide.verifier import verify
+
+    with searching(quiet, verbose=verbose) as progress:
+        found = plan_problem(
+            loaded.problem,
+            packer=packer,
+            hierarchy=cast(Hierarchy, hierarchy),
+            options=Options(timeout=timeout, seed=seed, threads=threads, progress=progress),
+        )
+    with working("verifying", quiet=quiet, verbose=verbose):
+        return found, verify(found, loaded.runs)

@@ -37,7 +37,7 @@ def verify(
     with working(f"reading {file}", quiet=quiet, verbose=verbose):
         loaded = load(file, request)
     with working(f"verifying {plan_file}", quiet=quiet, verbose=verbose):
-        report = check(plan, loaded.program if loaded.program is not None else loaded.problem)
+        report = check(plan, loaded.runs if loaded.runs is not None else loaded.problem)
     if not quiet:
         how = "every byte followed through the program" if report.followed else "lifetimes against offsets"
         typer.echo(

@@ -6,6 +6,12 @@
     >>> program = edge_program.to_executorch(config)
     >>> planning.plan.arena_bytes, planning.plan.is_optimal
 
+Files that exist already are audited and planned again without their source:
+
+    >>> from lowtide.executorch import audit, repack
+    >>> audit("model.pte").findings
+    >>> repack("model.pte").data
+
 Importing this package imports ExecuTorch; ``import lowtide`` does not.
 """
 
@@ -16,6 +22,8 @@ from lowtide.executorch.version import require_supported
 require_supported()
 
 from lowtide.executorch.algorithm import algorithm  # noqa: E402
+from lowtide.executorch.auditing import Audit, Finding, audit  # noqa: E402
 from lowtide.executorch.planning_pass import MemoryPlanningPass  # noqa: E402
+from lowtide.executorch.repacking import Repacked, repack  # noqa: E402
 
-__all__ = ["MemoryPlanningPass", "algorithm"]
+__all__ = ["Audit", "Finding", "MemoryPlanningPass", "Repacked", "algorithm", "audit", "repack"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
 from lowtide.executorch.pointers import Facts, Pointers
-from lowtide.frontends.pte import Analysis, PteFile, analyse, read_pte
+from lowtide.frontends.pte import Analysis, PteFile, analyse, open_pte
 from lowtide.liveness import positions
 
 if TYPE_CHECKING:
@@ -73,12 +72,18 @@ class Audit:
         """Whether nothing was found."""
         return not self.findings
 
+    def to_json(self) -> str:
+        """All of it as JSON text; ``instructions`` and ``path`` are debug handles."""
+        import json
 
-def audit(source: StrPath | bytes, *, alignment: int = ALIGNMENT) -> Audit:
+        return json.dumps({**asdict(self), "safe": self.safe}, indent=2) + "\n"
+
+
+def audit(source: StrPath | bytes | PteFile, *, alignment: int = ALIGNMENT) -> Audit:
     """Look for tensors that share bytes while both are needed, in every method, on every path.
 
     Args:
-        source: the path of a ``.pte``, or its bytes.
+        source: the path of a ``.pte``, its bytes, or what ``open_pte`` made of them.
         alignment: bytes that every offset must be a multiple of.
 
     Raises:
@@ -87,16 +92,6 @@ def audit(source: StrPath | bytes, *, alignment: int = ALIGNMENT) -> Audit:
     """
     file = open_pte(source)
     return audit_file(file, analyse(file), alignment=alignment)
-
-
-def open_pte(source: StrPath | bytes) -> PteFile:
-    """Read a ``.pte`` from a path or from bytes."""
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        return read_pte(bytes(source), "the program")
-    from lowtide.files import open_for_reading, show_path
-
-    with open_for_reading(os.fspath(source)) as file:
-        return read_pte(file.read(), show_path(source))
 
 
 def audit_file(file: PteFile, analyses: tuple[Analysis, ...], *, alignment: int = ALIGNMENT) -> Audit:
@@ -181,7 +176,7 @@ def _notes(analysis: Analysis) -> Iterator[str]:
         base = analysis.views.base[view]
         yield (
             f"{method.name}: {method.tensors[view]} is taken for a view of {method.tensors[base]}, the only "
-            "tensor of its size that nothing else reads"
+            "tensor that can be meant"
         )
 
 
@@ -345,9 +340,12 @@ class _Search:
 
     def makes(self, at: int, n: int) -> bool:
         """Whether a point gives a tensor this pointer, or fills it."""
-        value, _ = self.pointers.pairs[n]
+        value, slot = self.pointers.pairs[n]
         effect = self.analysis.effects[at]
-        return value in effect.writes or any(to == value for to, _ in (*effect.moves, *effect.views))
+        pointed = [source for to, source in (*effect.moves, *effect.views) if to == value]
+        return value in effect.writes or any(
+            (self.pointers.root(source), slot) in self.pointers.number for source in pointed
+        )
 
     def culprits(self, at: int, n: int) -> list[tuple[int, int, tuple[int, ...]]]:
         """Points that destroy a fact on some path to a point: position, tensor written, path from it on."""

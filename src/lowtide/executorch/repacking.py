@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lowtide.errors import VerificationError
-from lowtide.executorch.auditing import ALIGNMENT, Audit, Finding, audit_file, check_places, open_pte
-from lowtide.frontends.pte import Analysis, PteFile, analyse
+from lowtide.executorch.auditing import ALIGNMENT, Audit, Finding, audit_file, check_places
+from lowtide.frontends.pte import Analysis, PteFile, analyse, open_pte
 from lowtide.frontends.pte.delegates import XNNPACK
 from lowtide.frontends.pte.flow import layout_of
-from lowtide.frontends.pte.methods import Place
+from lowtide.frontends.pte.methods import Place, alignment_in
 from lowtide.frontends.pte.writing import rewrite
 from lowtide.pack.registry import Options
 from lowtide.planner import plan_problem
@@ -74,23 +74,23 @@ class Repacked:
 
 
 def repack(
-    source: StrPath | bytes,
+    source: StrPath | bytes | PteFile,
     *,
     packer: str = "auto",
     timeout: float | None = 5.0,
     seed: int = 0,
     threads: int = 0,
-    alignment: int = ALIGNMENT,
+    alignment: int | None = None,
 ) -> Repacked:
     """Plan the memory of an existing ``.pte`` anew.
 
     Args:
-        source: the path of a ``.pte``, or its bytes.
+        source: the path of a ``.pte``, its bytes, or what ``open_pte`` made of them.
         packer: name of the packing algorithm.
         timeout: seconds that the search may take a method; it ends as soon as the bound is met.
         seed, threads: as for ``lowtide.plan``.
-        alignment: bytes that offsets are multiples of; where all offsets of an arena are multiples of more,
-            they stay so.
+        alignment: bytes that offsets are to be multiples of; None for 16, and for more in an arena that looks
+            as if it had been planned with more.
 
     Raises:
         InputError: the file is damaged or no ``.pte``.
@@ -100,7 +100,8 @@ def repack(
     began = time.perf_counter()
     file = open_pte(source)
     analyses = analyse(file)
-    before = audit_file(file, analyses, alignment=alignment)
+    asked = alignment or ALIGNMENT
+    before = audit_file(file, analyses, alignment=asked)
     shared = _shared_arenas(analyses)
     options = Options(timeout=timeout, seed=seed, threads=threads)
     offsets: dict[str, dict[int, int]] = {}
@@ -117,7 +118,7 @@ def repack(
     if all(change.reason for change in changes):
         return Repacked(file.data, before, before, tuple(changes), time.perf_counter() - began)
     data = rewrite(file, offsets, sizes)
-    after = _audited(data, file, alignment)
+    after = _audited(data, file, asked)
     return Repacked(data, before, after, tuple(changes), time.perf_counter() - began)
 
 
@@ -160,21 +161,18 @@ def _shared_arenas(analyses: tuple[Analysis, ...]) -> frozenset[int]:
 class _Mover:
     """Decides about one method."""
 
-    def __init__(self, analysis: Analysis, alignment: int, unsafe: bool, shared: frozenset[int]) -> None:
+    def __init__(
+        self, analysis: Analysis, alignment: int | None, unsafe: bool, shared: frozenset[int]
+    ) -> None:
         self.analysis, self.method = analysis, analysis.method
         self.unsafe, self.shared = unsafe, shared
         self.old = {t.index: t.place for t in self.method.planned if t.place is not None}
         self.memories = sorted({place.memory for place in self.old.values()})
-        self.unit = {memory: self.unit_of(memory, alignment) for memory in self.memories}
-        self.base_alignment = alignment
-
-    def unit_of(self, memory: int, alignment: int) -> int:
-        """The alignment that an arena keeps: the largest power of two that all of its offsets have."""
-        starts = [place.start for place in self.old.values() if place.memory == memory and place.start]
-        unit = alignment
-        while starts and unit < 4096 and all(start % (2 * unit) == 0 for start in starts):
-            unit *= 2
-        return unit
+        self.asked = alignment or ALIGNMENT
+        self.unit = {
+            memory: self.asked if alignment else alignment_in(self.method, memory, self.asked)
+            for memory in self.memories
+        }
 
     def run(self, packer: str, options: Options) -> tuple[dict[int, int], dict[int, int], list[ArenaChange]]:
         """New offsets by tensor, new sizes by arena, and what is to be said of each arena."""
@@ -200,7 +198,7 @@ class _Mover:
             changes.append(
                 ArenaChange(self.method.name, memory, old_size, size, min(bound, size), slack, reason)
             )
-        findings = check_places(self.analysis, places, sizes, self.base_alignment)
+        findings = check_places(self.analysis, places, sizes, self.asked)
         if findings:
             raise refusal(tuple(findings))
         return {value: place.start for value, place in places.items()}, sizes, changes

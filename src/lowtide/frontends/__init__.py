@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Literal
 
-from lowtide.errors import InputError, UnsupportedError
+from lowtide.errors import InputError
 from lowtide.files import HEAD_BYTES, open_for_reading, read_rest, show_path
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
     from lowtide.files import StrPath
+    from lowtide.frontends.pte import PteFile
     from lowtide.problem import Plan, Problem
 
 Format = Literal["pt2", "pte", "json", "csv"]
@@ -41,7 +42,7 @@ def detect(path: StrPath) -> Format:
         return _format_of(file.read(HEAD_BYTES), path)
 
 
-def load(path: StrPath, *, pins: bool = False) -> Problem | Plan | ExportedProgram:
+def load(path: StrPath, *, pins: bool = False) -> Problem | Plan | ExportedProgram | PteFile:
     """What a file holds. The file is opened once, so a pipe will do for JSON and CSV.
 
     Args:
@@ -51,12 +52,14 @@ def load(path: StrPath, *, pins: bool = False) -> Problem | Plan | ExportedProgr
         InputError: it cannot be read, or is damaged, or a library that it needs is not installed.
         UnsupportedError: it is sound, but cannot be planned.
     """
-    text = ""
+    text, data = "", b""
     with open_for_reading(path) as file:
         head = file.read(HEAD_BYTES)
         format = _format_of(head, path)
         if format in ("json", "csv"):
             text = read_rest(file, head, show_path(path))
+        elif format == "pte":
+            data = head + file.read()
     if format == "json":
         from lowtide.frontends.json import from_json
 
@@ -66,10 +69,9 @@ def load(path: StrPath, *, pins: bool = False) -> Problem | Plan | ExportedProgr
 
         return problem_from_csv(text, show_path(path), pins=pins)
     if format == "pte":
-        raise UnsupportedError(
-            f"{show_path(path)}: is an ExecuTorch program, which Lowtide cannot read yet: "
-            "plan the exported program (.pt2) that it was made from"
-        )
+        from lowtide.frontends.pte import read_pte
+
+        return read_pte(data, show_path(path))
     return _load_exported(path)
 
 

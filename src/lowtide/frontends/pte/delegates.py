@@ -49,7 +49,4 @@ def _blob(file: PteFile, method: Method, delegate: int) -> memoryview:
 def _xnnpack_schema() -> Schema | None:
     from lowtide.frontends.pte.reading import schema_of
 
-    try:
-        return schema_of("executorch.backends.xnnpack.serialization", "runtime_schema.fbs", "schema.fbs")
-    except (ModuleNotFoundError, FileNotFoundError):
-        return None
+    return schema_of("backends/xnnpack/serialization", "runtime_schema.fbs", "schema.fbs")

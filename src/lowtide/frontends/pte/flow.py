@@ -79,6 +79,18 @@ def layout_of(analysis: Analysis, alignment: dict[int, int]) -> Layout:
         _refuse_views(analysis, apart)
 
 
+def own_layout(analysis: Analysis, alignment: dict[int, int]) -> Layout:
+    """As ``layout_of``, with every tensor apart and pointers moved as the runtime moves them.
+
+    This is what the file's own plan is a plan of. Views whose base is not known are left out.
+    """
+    builder = _Builder(analysis, alignment, frozenset(analysis.views.targets), merge_copies=False)
+    flow = builder.run()
+    problem = problem_of_flow(flow)
+    buffer = {int(found.id.rpartition("%")[2]): i for i, found in enumerate(problem.buffers)}
+    return Layout(flow, problem, buffer)
+
+
 def _refuse_views(analysis: Analysis, apart: frozenset[int]) -> None:
     for view, base in sorted(analysis.views.base.items()):
         if base in apart:

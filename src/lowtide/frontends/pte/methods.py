@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from lowtide.errors import InputError
+from lowtide.problem import align_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,9 @@ _ELEMENT_BYTES = {
     **dict.fromkeys(("LONG", "DOUBLE", "COMPLEX64", "COMPLEXFLOAT", "UINT64"), 8),
     **dict.fromkeys(("COMPLEX128", "COMPLEXDOUBLE"), 16),
 }
+
+_LARGEST_ALIGNMENT = 4096
+"""Bytes: more is a coincidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +166,27 @@ def methods_of(program: Any, name: str) -> tuple[Method, ...]:
         InputError: a tensor is of a type that is not known.
     """
     return tuple(_method(plan, name) for plan in program.execution_plan)
+
+
+def alignment_in(method: Method, memory: int, least: int = 1, most: int = _LARGEST_ALIGNMENT) -> int:
+    """The alignment that an arena seems to be planned with.
+
+    The largest power of two that every offset in it is a multiple of, and that its size leaves room to round
+    its last tensor up to.
+
+    Args:
+        method: which has it.
+        memory: the arena's memory id.
+        least, most: bytes; powers of two.
+    """
+    places = [t.place for t in method.planned if t.place is not None and t.place.memory == memory]
+    end = max((place.stop for place in places), default=0)
+    unit = least
+    while unit < most and all(place.start % (2 * unit) == 0 for place in places):
+        if method.arenas.get(memory, 0) < align_up(end, 2 * unit):
+            break
+        unit *= 2
+    return unit
 
 
 def _method(plan: Any, name: str) -> Method:

@@ -6,11 +6,14 @@ bytes may be given to it, and puts header, program and segments together again w
 
 from __future__ import annotations
 
-import importlib.resources
+import importlib.util
+import logging
 import struct
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from lowtide.errors import InputError, UnsupportedError
 from lowtide.frontends.pte.checking import check_program
@@ -22,10 +25,14 @@ from lowtide.frontends.pte.flatbuffer import (
     parse_schema,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lowtide.files import StrPath
+
 _HEADER_AT = 8
 _HEADER_MAGIC = b"eh00"
 _SHORTEST_HEADER = 24
-_PACKAGE = "executorch.exir._serialize"
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,22 @@ class PteFile:
         return self.data[self.segment_base :] if self.segment_base else b""
 
 
+def open_pte(source: StrPath | bytes | PteFile) -> PteFile:
+    """A ``.pte`` from its path or its bytes; as it is if it was read already.
+
+    Raises:
+        InputError, UnsupportedError: as for ``read_pte``, or the file cannot be read.
+    """
+    if isinstance(source, PteFile):
+        return source
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return read_pte(bytes(source), "the program")
+    from lowtide.files import open_for_reading, show_path
+
+    with open_for_reading(source) as file:
+        return read_pte(file.read(), show_path(source))
+
+
 def read_pte(data: bytes, name: str) -> PteFile:
     """Parse a ``.pte``.
 
@@ -63,9 +86,6 @@ def read_pte(data: bytes, name: str) -> PteFile:
         InputError: it is damaged, cut short, or something else.
         UnsupportedError: ExecuTorch is missing or another version, or the file needs a newer one.
     """
-    from lowtide.executorch.version import require_supported
-
-    require_supported()
     schema = program_schema()
     if len(data) < 8 or data[4:6] != b"ET":
         raise InputError(f"{name}: is no ExecuTorch program, or cut short: export it again")
@@ -85,6 +105,10 @@ def read_pte(data: bytes, name: str) -> PteFile:
         ) from None
     except DamagedError as error:
         raise InputError(f"{name}: is damaged or cut short: {error}: export it again") from None
+    with quiet_imports():
+        from lowtide.executorch.version import require_supported
+
+        require_supported()
     program = _parse(flatbuffer, name)
     _check_version(program, name)
     check_program(program, len(data) - base if base else 0, name)
@@ -93,14 +117,38 @@ def read_pte(data: bytes, name: str) -> PteFile:
 
 @cache
 def program_schema() -> Schema:
-    """The schema of programs that the installed ExecuTorch has."""
-    return schema_of(_PACKAGE, "program.fbs", "scalar_type.fbs")
+    """The schema of programs that the installed ExecuTorch has.
+
+    Raises:
+        UnsupportedError: it is not installed.
+    """
+    found = schema_of("exir/_serialize", "program.fbs", "scalar_type.fbs")
+    if found is None:
+        raise UnsupportedError(
+            "to read a .pte takes ExecuTorch, which is not installed: pip install 'lowtide[executorch]'"
+        )
+    return found
 
 
-def schema_of(package: str, *names: str) -> Schema:
-    """The schema in files of a package, which is not imported beyond its folder."""
-    folder = importlib.resources.files(package)
-    return parse_schema(*(folder.joinpath(name).read_text() for name in names))
+def schema_of(folder: str, *names: str) -> Schema | None:
+    """The schema in files of ExecuTorch's package, which is not imported for it; None if they are missing."""
+    spec = importlib.util.find_spec("executorch")
+    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+        paths = [Path(place) / folder / name for name in names]
+        if all(path.is_file() for path in paths):
+            return parse_schema(*(path.read_text(encoding="utf-8") for path in paths))
+    return None
+
+
+@contextmanager
+def quiet_imports() -> Iterator[None]:
+    """Keep what ExecuTorch's dependencies log while they are imported from whoever reads our errors."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def _layout(data: bytes, name: str) -> tuple[int, int]:

@@ -52,8 +52,9 @@ def find_views(
     """Find views and state of a method.
 
     A view of which nothing at its own place can be the base reads bytes that nobody wrote. What it was
-    meant to be a view of can still be told if there is just one tensor of its size and type that is
-    filled there and that nothing else ever reads: programs are exported without dead code.
+    meant to be a view of can still be told if there is just one tensor of its size and type that it can
+    have been made of, or just one of these that nothing else reads: programs are exported without dead
+    code.
     """
     return _Finder(method, effects, paths, begins).run()
 
@@ -169,22 +170,51 @@ class _Finder:
         found: dict[int, int] = {}
         by_place: dict[object, list[int]] = {}
         for view in orphans:
-            by_place.setdefault(
-                (self.method.tensors[view].place, self.method.tensors[view].dtype), []
-            ).append(view)
-        meant = set(base.values())
+            tensor = self.method.tensors[view]
+            by_place.setdefault((tensor.place, tensor.dtype), []).append(view)
         for views in by_place.values():
-            tensor = self.method.tensors[views[0]]
-            fits = [
-                other.index
-                for other in self.method.tensors.values()
-                if other.index < views[0]
-                and other.index not in self.used
-                and other.index not in meant
-                and (other.size, other.dtype) == (tensor.size, tensor.dtype)
-                and (other.index in self.filled or other.index in self.entering)
-                and all(self.can_be_seen(other.index, view) for view in views)
-            ]
-            if len(fits) == 1 and sum(fits[0] == other for other in found.values()) == 0:
-                found.update(dict.fromkeys(views, fits[0]))
+            fits = {base.get(value, value) for value in self.candidates(views)}
+            if len(fits) > 1:
+                fits = {value for value in fits if self.idle(value, views, base)}
+            if len(fits) == 1 and fits.isdisjoint(found.values()):
+                found.update(dict.fromkeys(views, fits.pop()))
         return found
+
+    def candidates(self, views: list[int]) -> list[int]:
+        """Tensors that views without a base can have been made of.
+
+        Stock planners give bytes to the parameters of loops, and of branches to those that stand for state.
+        What is made inside a loop only is none of its parameters.
+        """
+        tensor = self.method.tensors[views[0]]
+        loop = self.innermost(views)
+        found = []
+        for other in self.method.tensors.values():
+            value = other.index
+            if value in views or (other.size, other.dtype) != (tensor.size, tensor.dtype):
+                continue
+            if value not in self.entering and value not in self.filled:
+                continue
+            makers = self.filled.get(value, ())
+            if loop is None:
+                fits = value in self.entering and value not in self.method.inputs and not other.constant
+            else:
+                fits = value in self.entering or any(not loop[0] <= at <= loop[1] for at in makers)
+            if fits and all(self.can_be_seen(value, view) for view in views):
+                found.append(value)
+        return found
+
+    def innermost(self, views: list[int]) -> Edge | None:
+        """The smallest loop that all looks at some views are in."""
+        looks = [at for view in views for at in self.used[view]]
+        around = [loop for loop in self.paths.loops if all(loop[0] <= at <= loop[1] for at in looks)]
+        return min(around, key=lambda loop: loop[1] - loop[0], default=None)
+
+    def idle(self, value: int, views: list[int], base: dict[int, int]) -> bool:
+        """Whether nothing that is known looks at a tensor; at what a loop carries, nothing in the loop."""
+        names = [value, *(view for view, root in base.items() if root == value)]
+        looks = [at for name in names for at in self.used.get(name, ())]
+        loop = self.innermost(views)
+        if loop is not None and any(loop[0] <= at <= loop[1] for at in self.filled.get(value, ())):
+            looks = [at for at in looks if loop[0] <= at <= loop[1]]
+        return not looks

@@ -1,0 +1,173 @@
+"""A method of a ``.pte`` as the rest of Lowtide takes it: a problem, its own plan, a check of plans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lowtide.errors import InputError, UnsupportedError
+from lowtide.frontends.pte.analysis import analyse
+from lowtide.frontends.pte.flow import layout_of, own_layout
+from lowtide.frontends.pte.methods import Place, alignment_in
+from lowtide.pack.bounds import live_peak, lower_bound
+from lowtide.problem import Arena, ArenaUse, Plan, Problem, end_of
+from lowtide.violation import Violation
+
+if TYPE_CHECKING:
+    from lowtide.frontends.pte.analysis import Analysis
+    from lowtide.frontends.pte.flow import Layout
+    from lowtide.frontends.pte.reading import PteFile
+    from lowtide.verifier import Follow
+
+
+@dataclass(frozen=True)
+class LoadedMethod:
+    """One method, ready to be planned.
+
+    Args:
+        name: of the method.
+        problem: what is to be placed.
+        plan: what the file itself plans, of the tensors that are ever alive.
+        follow: follows any plan's bytes through the method's program points.
+        remarks: for people: what the file's own plan leaves unused, an arena a line.
+    """
+
+    name: str
+    problem: Problem
+    plan: Plan
+    follow: Follow
+    remarks: tuple[str, ...]
+
+
+def load_methods(file: PteFile, alignment: int, wanted: str | None = None) -> tuple[LoadedMethod, ...]:
+    """The methods of a file that plan any memory, or the one asked for.
+
+    Args:
+        file: as read.
+        alignment: bytes, of every offset and size.
+        wanted: name of the one; None for all.
+
+    Raises:
+        InputError: there is no such method.
+        UnsupportedError: a method has a view that no place is right for.
+    """
+    analyses = analyse(file)
+    names = [analysis.method.name for analysis in analyses]
+    if wanted is not None and wanted not in names:
+        raise InputError(f"{file.name}: there is no method {wanted!r}: it has {', '.join(names)}")
+    chosen = [
+        analysis
+        for analysis in analyses
+        if analysis.method.name == wanted or (wanted is None and any(True for _ in analysis.method.planned))
+    ]
+    return tuple(_load(file, analysis, alignment) for analysis in chosen)
+
+
+def the_method(file: PteFile, alignment: int, wanted: str | None) -> LoadedMethod:
+    """The method asked for, or the only one that plans any memory.
+
+    Raises:
+        InputError: there are several and none was asked for, or none.
+    """
+    found = load_methods(file, alignment, wanted)
+    if len(found) > 1:
+        names = ", ".join(method.name for method in found)
+        raise InputError(
+            f"{file.name}: has several methods, each with memory of its own: choose one of {names}"
+        )
+    if not found:
+        raise InputError(f"{file.name}: no method plans any memory")
+    return found[0]
+
+
+def _load(file: PteFile, analysis: Analysis, alignment: int) -> LoadedMethod:
+    method = analysis.method
+    memories = sorted({t.place.memory for t in method.planned if t.place is not None})
+    unit = dict.fromkeys(memories, alignment)
+    try:
+        layout = layout_of(analysis, unit)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{file.name}: {error}") from None
+    arenas = tuple(Arena(memory) for memory in memories)
+    problem = replace(layout.problem, arenas=arenas)
+
+    def follow(plan: Plan) -> list[Violation]:
+        return _follow(analysis, layout, plan, alignment)
+
+    own = own_layout(analysis, {m: alignment_in(method, m, most=alignment) for m in memories})
+    return LoadedMethod(
+        method.name,
+        problem,
+        _own_plan(analysis, replace(own.problem, arenas=arenas)),
+        follow,
+        tuple(_remark(analysis, own, memory, problem) for memory in memories),
+    )
+
+
+def _own_plan(analysis: Analysis, problem: Problem) -> Plan:
+    tensors = analysis.method.tensors
+    offsets = []
+    for buffer in problem.buffers:
+        place = tensors[int(buffer.id.rpartition("%")[2])].place
+        assert place is not None
+        offsets.append(place.start)
+    uses = []
+    for arena in problem.arenas:
+        part, positions = problem.part(arena)
+        peak = live_peak(part)
+        end = end_of(part.buffers, [offsets[i] for i in positions])
+        uses.append(ArenaUse(arena.id, end, peak, lower_bound(part, peak=peak)))
+    return Plan(problem, tuple(offsets), tuple(uses), packer="file")
+
+
+def _remark(analysis: Analysis, own: Layout, memory: int, problem: Problem) -> str:
+    size = analysis.method.arenas.get(memory, 0)
+    part, _ = problem.part(problem.arena(memory))
+    bound = lower_bound(part, peak=live_peak(part))
+    unused = size - _touched(analysis, own, memory)
+    times = f", {size / bound:.3f} times the lower bound" if bound else ""
+    return f"The file's own plan: arena {memory} has {size:,} bytes{times}; {unused:,} are never used."
+
+
+def _touched(analysis: Analysis, own: Layout, memory: int) -> int:
+    """Bytes of an arena that some tensor is alive in at some time."""
+    tensors, buffers = analysis.method.tensors, own.problem.buffers
+    places = [(tensors[value].place, buffers[i].size) for value, i in own.buffer.items()]
+    spans = sorted((p.start, p.start + size) for p, size in places if p is not None and p.memory == memory)
+    total, reach = 0, 0
+    for start, stop in spans:
+        total += max(stop - max(start, reach), 0)
+        reach = max(reach, stop)
+    return total
+
+
+def _follow(analysis: Analysis, layout: Layout, plan: Plan, alignment: int) -> list[Violation]:
+    from lowtide.executorch.auditing import check_places
+
+    places, unplaced = {}, []
+    names = {f"{analysis.method.name}/%{tensor.index}": tensor for tensor in analysis.method.planned}
+    for name, tensor in names.items():
+        assert tensor.place is not None
+        holder = layout.buffer.get(tensor.index)
+        if holder is None:
+            continue  # nothing ever touches it
+        label = name if name in plan.names else layout.problem.buffers[holder].id
+        if label not in plan.names:
+            unplaced.append(Violation("unplaced", f"{name} has no place in the plan", (name,)))
+            continue
+        start = plan.offset_of(label)
+        places[tensor.index] = Place(tensor.place.memory, start, start + tensor.size)
+    if unplaced:
+        return unplaced
+    known = {name for buffer in layout.problem.buffers for name in buffer.members} | names.keys()
+    strange = [name for buffer in plan.problem.buffers for name in (buffer.members or (buffer.id,))]
+    found = [
+        Violation("unknown", f"the program has no tensor {name!r}", (name,))
+        for name in strange
+        if name not in known
+    ]
+    arenas = {use.id: use.bytes for use in plan.uses}
+    return found + [
+        Violation("lost", finding.message, tuple(f"{analysis.method.name}/%{v}" for v in finding.values))
+        for finding in check_places(analysis, places, arenas, alignment)
+    ]
