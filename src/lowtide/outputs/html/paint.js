@@ -100,9 +100,10 @@ function paintLabel(pen, x, y, w, h, i) {
   pen.textAlign = "left";
   const tall = h > 36, line = Math.max(y, lay.top) + 12; // high up, since the curve of live bytes may cross the middle
   pen.fillText(name, from + 4, tall ? line : y + h / 2);
-  if (tall && room > 44) {
+  const size = human(buffers.size[i]);
+  if (tall && pen.measureText(size).width <= room) {
     pen.globalAlpha = 0.85;
-    pen.fillText(fitted(pen, human(buffers.size[i]), room), from + 4, line + 14);
+    pen.fillText(size, from + 4, line + 14);
     pen.globalAlpha = 1;
   }
 }
@@ -125,7 +126,7 @@ function paintCurve(pen, pane) {
     most = Math.max(most, y);
   }
   if (most - least > 0.5) parts.push([x, least, 0, most - least]);
-  for (const [colour, thick] of parts.length < 400 ? [[ink.sheet, 3.2], [ink.ink, 1.6]] : [[ink.ink, 1.2]]) {
+  for (const [colour, thick] of parts.length < lay.plotWidth / 4 ? [[ink.sheet, 3.2], [ink.ink, 1.6]] : [[ink.ink, 1.2]]) {
     pen.fillStyle = colour;
     for (const [px, py, w, h] of parts) pen.fillRect(px - thick / 2, py - thick / 2, w + thick, h + thick);
   }

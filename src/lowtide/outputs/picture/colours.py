@@ -150,7 +150,8 @@ def _by_size(buffers: Sequence[Buffer]) -> Colouring:
     labels = []
     for found in present:
         power = top - (classes - 1 - found)
-        labels.append(f"{format_size(2 ** (step * max(0, power)))} and more" if found else "smaller")
+        least = format_size(2 ** (step * max(0, power))).replace(".0 ", " ")
+        labels.append(f"{least} and more" if found else "smaller")
     return Colouring(
         by="size",
         labels=tuple(labels),
