@@ -1,10 +1,10 @@
 """Which of ExecuTorch's kernels may write their output exactly over an input.
 
-The operators listed were tried on the real runtime, with the output over the input, in many shapes and
-types (``tests/on_executorch/test_kernels.py``), and gave the bits that they give elsewhere. Their kernels,
-portable and optimised, read an element, or a row, before they write it, and never look at it again. An
-input counts if its elements lie in memory as the output's do: one type, the same sizes, the same order of
-dimensions. So nothing that is broadcast counts, and no comparison into booleans.
+Every operator listed was tried on the real runtime, with the output over the input, in many shapes, types and
+memory formats (``tests/on_executorch/test_kernels.py``; the verdicts are in ``docs/inplace.md``), and gave the bits
+that it gives elsewhere. Their kernels, portable and optimised, read an element, or a row, before they write it, and
+never look at it again. An input counts if its elements lie in memory as the output's do: one type, the same sizes,
+the same order of dimensions. So nothing that is broadcast counts, and no comparison of numbers into booleans.
 """
 
 from __future__ import annotations
@@ -14,51 +14,48 @@ from typing import Any
 
 from torch import fx
 
-from lowtide.executorch.specs import layout_of, nodes_in, spec_of, specs_of
+from lowtide.executorch.specs import layout_of, nodes_in, own_spec_of, spec_of, specs_of
 
-# fmt: off
-_ELEMENTWISE = frozenset(
-    [
-        "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
-        "bitwise_not", "bitwise_or", "bitwise_xor", "ceil", "clamp", "cos", "cosh", "div", "elu",
-        "erf", "exp", "expm1", "floor", "floor_divide", "fmod", "gelu", "hardtanh", "leaky_relu",
-        "log", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor",
-        "logit", "masked_fill", "maximum", "minimum", "mul", "neg", "pow", "reciprocal", "relu",
-        "remainder", "round", "rsqrt", "rsub", "sigmoid", "sign", "sin", "sinh", "sqrt", "sub",
-        "tan", "tanh", "trunc", "where",
-    ]
+ELEMENTWISE = frozenset(
+    """
+    abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or
+    bitwise_right_shift bitwise_xor ceil clamp cos cosh div elu eq erf exp expm1 floor floor_divide fmod ge gelu gt
+    hardtanh isinf isnan le leaky_relu log log10 log1p log2 logical_and logical_not logical_or logical_xor logit lt
+    masked_fill maximum minimum mul ne neg pow reciprocal relu remainder round rsqrt rsub sigmoid sign sin sinh sqrt
+    sub tan tanh trunc where _clone_dim_order
+    """.split()
 )
-# fmt: on
+"""Each element of the result depends on the same element of every argument: it may lie over any of them."""
 
-_ROWS = frozenset(
-    [
-        "_softmax",
-        "_log_softmax",
-        "native_layer_norm",
-        "native_group_norm",
-        "_native_batch_norm_legit_no_training",
-        "_native_batch_norm_legit",
-        "cumsum",
-    ]
+FIRST = frozenset(
+    """
+    _softmax _log_softmax native_layer_norm native_group_norm _native_batch_norm_legit_no_training
+    _native_batch_norm_legit cumsum index_put scatter scatter_add select_scatter slice_scatter masked_scatter
+    """.split()
 )
-"""These read whole rows: the first result may lie over the first argument, and over no other."""
+"""These read whole rows, or change some elements: the first result may lie over the first argument, and over no
+other."""
 
 
 def overwrites(node: fx.Node) -> Iterator[tuple[Any, Any]]:
     """Pairs of specs: what the node writes, and what it reads and may be written over."""
     name = operator_name(node)
-    if name in _ELEMENTWISE:
-        results, arguments = specs_of(node), nodes_in(node.args)
-    elif name in _ROWS and node.args:
-        results, arguments = specs_of(node)[:1], nodes_in(node.args[0])
+    if name in ELEMENTWISE:
+        results, allowed = specs_of(node), nodes_in(node.args)
+    elif name in FIRST and node.args:
+        results, allowed = specs_of(node)[:1], nodes_in(node.args[0])
     else:
         return
+    passed = nodes_in((node.args, {name: value for name, value in node.kwargs.items() if name != "out"}))
     for result in results:
         layout = "" if result is None else layout_of(result)
-        for argument in arguments:
-            spec = spec_of(argument)
-            if layout and spec is not None and layout_of(spec) == layout:
-                yield result, spec
+        if not layout:
+            continue
+        alike = [n for n in allowed if spec_of(n) is not None and layout_of(own_spec_of(n)) == layout]
+        for argument in dict.fromkeys(map(spec_of, alike)):
+            # What is read a second time, in another place of the call or as another shape, stays as it is.
+            if sum(argument in specs_of(n) for n in passed) == sum(spec_of(n) is argument for n in alike):
+                yield result, argument
 
 
 def operator_name(node: fx.Node) -> str:
