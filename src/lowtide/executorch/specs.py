@@ -36,6 +36,13 @@ def spec_of(argument: Any) -> Any:
     return specs[0] if len(specs) == 1 else None
 
 
+def own_spec_of(argument: Any) -> Any:
+    """As ``spec_of``, but a view's is its own, which says how its elements lie; its place is its base's."""
+    base = spec_of(argument)
+    spec = argument.meta.get("spec") if base is not None else None
+    return spec if isinstance(spec, TensorSpec) else base
+
+
 def nodes_in(argument: Any) -> list[fx.Node]:
     """All nodes in an argument, however deep, in order."""
     if isinstance(argument, fx.Node):
