@@ -39,12 +39,17 @@ class Lowered:
 
     def run(self, calls: Sequence[Inputs], method: str = "forward") -> list[list[Any]]:
         """Flat outputs of several calls in a row, copied."""
-        loaded = Runtime.get().load_program(self.buffer).load_method(method)
-        found = []
-        for call in calls:
-            outputs = loaded.execute([x.clone() for x in pytree.tree_leaves(call)])
-            found.append([x.clone() if isinstance(x, torch.Tensor) else x for x in outputs])
-        return found
+        return run_file(self.buffer, calls, method)
+
+
+def run_file(data: bytes, calls: Sequence[Inputs], method: str = "forward") -> list[list[Any]]:
+    """Flat outputs of several calls in a row of a method of a ``.pte``, copied."""
+    loaded = Runtime.get().load_program(data).load_method(method)
+    found = []
+    for call in calls:
+        outputs = loaded.execute([x.clone() for x in pytree.tree_leaves(call)])
+        found.append([x.clone() if isinstance(x, torch.Tensor) else x for x in outputs])
+    return found
 
 
 def emitted(plan: Any, *, padding: int = 0, shared: int | None = None) -> list[int]:

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lowtide.errors import VerificationError
+from lowtide.errors import UnsupportedError, VerificationError
 from lowtide.executorch.auditing import ALIGNMENT, Audit, Finding, audit_file, check_places
 from lowtide.frontends.pte import Analysis, PteFile, analyse, open_pte
 from lowtide.frontends.pte.delegates import XNNPACK
@@ -117,18 +117,11 @@ def repack(
         changes += done
     if all(change.reason for change in changes):
         return Repacked(file.data, before, before, tuple(changes), time.perf_counter() - began)
-    data = rewrite(file, offsets, sizes)
-    after = _audited(data, file, asked)
-    return Repacked(data, before, after, tuple(changes), time.perf_counter() - began)
-
-
-def _audited(data: bytes, file: PteFile, alignment: int) -> Audit:
-    """The audit of the new file, which must be clean."""
-    fresh = open_pte(data)
-    found = audit_file(replace(fresh, name=file.name), analyse(fresh), alignment=alignment)
-    if found.findings:
-        raise refusal(found.findings)
-    return found
+    fresh = rewrite(file, offsets, sizes)
+    after = audit_file(fresh, analyse(fresh), alignment=asked)
+    if after.findings:
+        raise refusal(after.findings)
+    return Repacked(fresh.data, before, after, tuple(changes), time.perf_counter() - began)
 
 
 def refusal(findings: tuple[Finding, ...]) -> VerificationError:
@@ -168,6 +161,12 @@ class _Mover:
         self.unsafe, self.shared = unsafe, shared
         self.old = {t.index: t.place for t in self.method.planned if t.place is not None}
         self.memories = sorted({place.memory for place in self.old.values()})
+        nowhere = [memory for memory in self.memories if memory not in self.method.arenas]
+        if nowhere:
+            raise UnsupportedError(
+                f"method {self.method.name!r} has tensors in arena {nowhere[0]}, which does not exist: "
+                "export the model again"
+            )
         self.asked = alignment or ALIGNMENT
         self.unit = {
             memory: self.asked if alignment else alignment_in(self.method, memory, self.asked)

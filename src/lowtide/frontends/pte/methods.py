@@ -30,6 +30,12 @@ _ELEMENT_BYTES = {
 _LARGEST_ALIGNMENT = 4096
 """Bytes: more is a coincidence."""
 
+_CACHE_LINE = 64
+"""Bytes."""
+
+_WITNESSES = 8
+"""Places from which on it is no chance that tensors of any size begin at multiples of something."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -172,7 +178,8 @@ def alignment_in(method: Method, memory: int, least: int = 1, most: int = _LARGE
     """The alignment that an arena seems to be planned with.
 
     The largest power of two that every offset in it is a multiple of, and that its size leaves room to round
-    its last tensor up to.
+    its last tensor up to. Large alignments come about by chance where all tensors are large: beyond a cache
+    line they count only if tensors of other sizes in several places keep to them.
 
     Args:
         method: which has it.
@@ -183,7 +190,9 @@ def alignment_in(method: Method, memory: int, least: int = 1, most: int = _LARGE
     end = max((place.stop for place in places), default=0)
     unit = least
     while unit < most and all(place.start % (2 * unit) == 0 for place in places):
-        if method.arenas.get(memory, 0) < align_up(end, 2 * unit):
+        odd = {place.start for place in places if (place.stop - place.start) % (2 * unit)}
+        by_chance = unit >= _CACHE_LINE and len(odd) < _WITNESSES
+        if by_chance or method.arenas.get(memory, 0) < align_up(end, 2 * unit):
             break
         unit *= 2
     return unit

@@ -23,11 +23,11 @@ Offsets = dict[str, dict[int, int]]
 Sizes = dict[str, dict[int, int]]
 
 
-def rewrite(file: PteFile, offsets: Offsets, sizes: Sizes) -> bytes:
-    """The file with other offsets and arena sizes.
+def rewrite(file: PteFile, offsets: Offsets, sizes: Sizes) -> PteFile:
+    """The file with other offsets and arena sizes, read back.
 
     Args:
-        file: as read.
+        file: as read; it is as it was afterwards.
         offsets: for each method new offsets by tensor; those that are missing stay.
         sizes: for each method new bytes by memory id.
 
@@ -36,18 +36,21 @@ def rewrite(file: PteFile, offsets: Offsets, sizes: Sizes) -> bytes:
     """
     plain = _serialise(file.program, None, None)
     alignments = _alignments(file, plain)
-    program = read_pte(file.data, file.name).program
-    before = _edit(program, offsets, sizes)
-    flatbuffer = _serialise(program, *alignments)
-    data = _assemble(file, flatbuffer, alignments)
-    fresh = read_pte(data, file.name)
-    _edit(fresh.program, *before)
-    if _serialise(fresh.program, None, None) != plain or fresh.segments != file.segments:
+    before = _edit(file.program, offsets, sizes)
+    try:
+        flatbuffer = _serialise(file.program, *alignments)
+    finally:
+        _edit(file.program, *before)
+    fresh = read_pte(_assemble(file, flatbuffer, alignments), file.name)
+    after = _edit(fresh.program, *before)
+    same = _serialise(fresh.program, None, None) == plain and fresh.segments == file.segments
+    _edit(fresh.program, *after)
+    if not same:
         raise UnsupportedError(
             f"{file.name}: the installed executorch does not write this file back as it was: use the version "
             "that wrote it"
         )
-    return data
+    return fresh
 
 
 def _edit(program: Any, offsets: Offsets, sizes: Sizes) -> tuple[Offsets, Sizes]:
