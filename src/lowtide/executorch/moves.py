@@ -1,7 +1,8 @@
 """Which nodes only move bytes: ``frontends.torch_export.moves``, for tensors that ExecuTorch has specs of.
 
-The kernels still run. Each was tried on the real runtime with source and destination in one place, or one inside
-the other (``tests/on_executorch/test_kernels_moves.py``): it writes every byte that it reads back to where it was.
+The kernels still run. Each was tried on the real runtime with source and destination in one place, or one
+inside the other (``tests/on_executorch/test_kernels_moves.py``): it writes every byte that it reads back to
+where it was.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from lowtide.frontends.torch_export.draft import (
 )
 from lowtide.frontends.torch_export.effects import Effect, EffectFinder, Leaf, positions_in, schema_holder
 from lowtide.frontends.torch_export.memory import Memory, require_memory
+from lowtide.frontends.torch_export.sharing import Sharing, sharing_of
 from lowtide.frontends.torch_export.source import source_of
 from lowtide.options import Options
 from lowtide.program import Call, Step
@@ -192,6 +193,12 @@ class Walker:
 
         draft.fakes[node] = fake
         draft.at[node] = structured(fake, f"{draft.name}/{node.name}", place, lambda: next(leaves))
+        operator = schema_holder(node.target)
+        sharing = Sharing()
+        if made and operator is not None:
+            sharing = sharing_of(
+                node, operator, draft.fakes, draft.at, frozenset(made), frozenset(effect.reads)
+            )
         full = [p for p in effect.updates if self.memory.covers(p)]
         partial = [p for p in effect.updates if p not in full] + list(effect.partial)
         self.written.update(effect.updates, effect.partial)
@@ -206,6 +213,8 @@ class Walker:
                 scratch=self._scratch(draft, node, delegate),
                 effects=effect.effects,
                 source=source,
+                overwrites=sharing.overwrites,
+                matches=sharing.matches,
             )
         )
 

@@ -1,0 +1,134 @@
+"""Which operators only move bytes: copies, reshapes, slices, concatenations, pads.
+
+What an operator copies is found by its view: ``aten.slice_copy`` copies what ``aten.slice`` shows. On meta
+tensors the view tells where in its base the elements lie; if they are one run of bytes, in the order in which
+the copy has them, the copy is the same bytes as that part of the base. A concatenation is the reverse: each
+part is the same bytes as a slice of the result, and so is what a pad surrounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from lowtide.frontends.torch_export.operands import is_view
+
+Move = tuple[torch.Tensor, torch.Tensor, int]
+"""A tensor that is the same bytes as another's from some distance on: ``(inner, outer, bytes)``."""
+
+_WHOLE = frozenset(
+    {"clone", "contiguous", "to", "_to_copy", "lift_fresh_copy", "_clone_dim_order", "_to_dim_order_copy"}
+)
+"""These copy all of their first argument, to another order of dimensions or another type perhaps."""
+
+_COPIES = {"_unsafe_view": "view", "_reshape_copy": "view", "reshape": "view", "flatten": "flatten"}
+"""Copies whose names do not say of which view."""
+
+_JOINS = frozenset({"cat", "concat", "concatenate"})
+
+
+def moves_of(
+    operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any], results: Sequence[torch.Tensor | None]
+) -> Iterator[Move]:
+    """What is the same bytes after a call; nothing where it does more than move bytes.
+
+    Args:
+        operator: an overload with a schema, of the functional form or of that with ``out``.
+        args, kwargs: what it is given, without ``out``; tensors on the meta device, laid out as the real
+            ones. One whose layout is not known must be None, as a call with it then has no moves.
+        results: what it makes, laid out likewise; None for what is no tensor or has no known layout.
+    """
+    name, overload = str(operator._schema.name).split("::")[1], str(operator._schema.overload_name)
+    if not args:
+        return
+    if name in _JOINS or name == "stack":
+        dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
+        yield from _parts(args[0], results[0], dim, stacked=name == "stack")
+    elif name == "constant_pad_nd" or (name == "pad" and (*args, "constant")[2] == "constant"):
+        yield from _padded(args[0], results[0], args[1])
+    elif name == "copy" and len(args) > 1:
+        yield from _shown(args[1], results, lambda base: base)
+    elif name in _WHOLE:
+        yield from _shown(args[0], results, lambda base: base)
+    elif name in _COPIES or name.endswith("_copy"):
+        view = _view(_COPIES.get(name, name.removesuffix("_copy")), overload)
+        others = pytree.tree_leaves((args[1:], kwargs))
+        if view is not None and not any(isinstance(leaf, torch.Tensor) for leaf in others):
+            yield from _shown(args[0], results, lambda base: view(base, *args[1:], **kwargs))
+
+
+def _view(name: str, overload: str) -> Any:
+    """The operator that shows what a copy copies; None if there is none."""
+    packet = getattr(torch.ops.aten, name, None)
+    operator = getattr(packet, overload.removesuffix("out").removesuffix("_") or "default", None)
+    if operator is None and packet is not None and len(packet.overloads()) == 1:
+        operator = getattr(packet, packet.overloads()[0])
+    return operator if operator is not None and is_view(operator) else None
+
+
+def _shown(
+    base: Any, results: Sequence[torch.Tensor | None], view: Callable[[torch.Tensor], Any]
+) -> Iterator[Move]:
+    """Of the results of a call those that are one run of bytes in its argument."""
+    if not isinstance(base, torch.Tensor):
+        return
+    try:
+        shown = view(base)
+    except RuntimeError:  # the layout has no such view: the operator rearranges elements
+        return
+    found = [shown] if isinstance(shown, torch.Tensor) else list(shown)
+    if len(found) != len(results):
+        return
+    for result, piece in zip(results, found, strict=True):
+        if result is not None and _same_bytes(result, piece):
+            yield result, base, piece.storage_offset() * piece.element_size()
+
+
+def _parts(given: Any, whole: torch.Tensor | None, dim: int, *, stacked: bool) -> Iterator[Move]:
+    """The parts of a concatenation, each a slice of the result."""
+    if whole is None or not isinstance(given, (list, tuple)):
+        return
+    at = 0
+    for part in given:
+        if not isinstance(part, torch.Tensor):
+            return
+        if part.numel() == 0:
+            continue
+        length = 1 if stacked else part.shape[dim]
+        slot = whole.select(dim, at) if stacked else whole.narrow(dim, at, length)
+        if _same_bytes(part, slot):
+            yield part, whole, slot.storage_offset() * slot.element_size()
+        at += length
+
+
+def _padded(inner: Any, whole: torch.Tensor | None, widths: Sequence[int]) -> Iterator[Move]:
+    """What a pad surrounds: a slice of the result, if nothing is cut off."""
+    if not isinstance(inner, torch.Tensor) or whole is None or any(width < 0 for width in widths):
+        return
+    slot = whole
+    for k, before in enumerate(widths[::2]):
+        dim = inner.dim() - 1 - k
+        slot = slot.narrow(dim, before, inner.shape[dim])
+    if _same_bytes(inner, slot):
+        yield inner, whole, slot.storage_offset() * slot.element_size()
+
+
+def _same_bytes(copy: torch.Tensor, piece: torch.Tensor) -> bool:
+    """Whether both are the same elements at the same distances; a dimension of one element has none."""
+    if copy.dtype != piece.dtype or copy.shape != piece.shape or copy.numel() == 0:
+        return False
+    if copy.is_conj() != piece.is_conj() or copy.is_neg() != piece.is_neg():
+        return False
+    pairs = zip(copy.shape, copy.stride(), piece.stride(), strict=True)
+    return all(a == b for size, a, b in pairs if size > 1)
+
+
+def laid_out(tensor: torch.Tensor) -> torch.Tensor | None:
+    """A tensor without bytes that is laid out as another from its first element on; None if that depends."""
+    numbers = (*tensor.shape, *tensor.stride())
+    if any(type(number) is not int for number in numbers):
+        return None
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
