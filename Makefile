@@ -1,5 +1,6 @@
 # make demo   plan real models, end to end
 # make test   every test but the slow ones
+# make docs   the documentation site, in build/site
 # Each sets up what it needs in .venv; a second run finds it there.
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ KERNEL := CMakeLists.txt pyproject.toml $(wildcard native/*.cpp native/*.hpp)
 # constraints.txt holds the versions that are tested; without it pip would take the newest torch.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: help demo test test-slow test-native lint format bench clean FORCE
+.PHONY: help demo test test-slow test-native lint format bench docs clean FORCE
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -26,7 +27,7 @@ $(VENV)/.sources: $(VENV)/.tools FORCE
 	@echo '$(SOURCES)' | cmp -s - $@ || echo '$(SOURCES)' > $@
 
 $(VENV)/.installed: $(VENV)/.tools $(VENV)/.sources $(KERNEL)
-	$(PIP) --no-build-isolation --editable ".[executorch,dev]"
+	$(PIP) --no-build-isolation --editable ".[executorch,dev,docs]"
 	@touch $@
 
 demo: $(VENV)/.installed
@@ -61,6 +62,9 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/real_models.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/peers.py
+
+docs: $(VENV)/.installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -47,9 +47,9 @@ def line(*arguments: object) -> tuple[int, str]:
 
 
 def test_one_line_and_the_exit_status(buffers: Path, tmp_path: Path) -> None:
-    over = "all arenas together take 12 bytes of 11, 1 byte too many; no plan takes less than 12 bytes"
+    over = "arena 1 takes 12 bytes of 11, 1 byte too many; no plan takes less than 12 bytes"
     assert line(buffers, "--max-arena", 11) == (1, f"{buffers}: over budget: {over}")
-    kept = "all arenas together take 12 bytes of 12, 0 bytes to spare"
+    kept = "arena 1 takes 12 bytes of 12, 0 bytes to spare"
     assert line(buffers, "--max-arena", "12B") == (0, f"{buffers}: within budget: {kept}")
     plan = tmp_path / "plan.json"
     plan.write_text(PLAN.to_json())

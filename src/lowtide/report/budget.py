@@ -18,7 +18,7 @@ class Budget:
     """One limit, and what a plan takes of it.
 
     Args:
-        arena: memory id; None for all arenas together.
+        arena: memory id; None for all arenas together, where there are several.
         limit: bytes that it may take.
         bytes: what the plan takes.
         lower_bound_bytes: no plan takes less.
@@ -56,7 +56,8 @@ def check_budget(plan: Plan, limits: int | Mapping[int | None, int]) -> tuple[Bu
     found = []
     for arena, limit in limits.items():
         if arena is None:
-            found.append(Budget(None, limit, plan.arena_bytes, plan.lower_bound_bytes))
+            only = plan.uses[0].id if len(plan.uses) == 1 else None
+            found.append(Budget(only, limit, plan.arena_bytes, plan.lower_bound_bytes))
         elif arena in uses:
             use = uses[arena]
             found.append(Budget(arena, limit, use.bytes, use.lower_bound_bytes))

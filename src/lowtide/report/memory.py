@@ -101,6 +101,8 @@ def _scratch(loaded: Loaded, *, delegates: bool) -> Share:
         if buffer.kind == "scratch" and (kinds.get(buffer.region) == "delegate") == delegates
     ]
     what = "delegate scratch" if delegates else "kernel scratch"
+    if delegates and loaded.program is not None and "delegate" not in kinds.values():
+        return Share(what, False, 0, "the program has no delegates")
     if sizes:
         return Share(what, True, sum(sizes), "as declared; what was not declared is not counted")
     return Share(what, False, None, "none was declared; a kernel that needs some takes it elsewhere")
