@@ -17,7 +17,7 @@ from lowtide.errors import UnsupportedError
 from lowtide.lowering import lower
 from lowtide.outputs.html import page_data, picture_to_html
 from lowtide.outputs.picture import Picture, make_picture
-from lowtide.outputs.picture.colours import CATEGORIES, WAYS, colour
+from lowtide.outputs.picture.colours import CATEGORIES, WAYS, colour, short_operator
 from lowtide.outputs.term import picture_to_lines
 from lowtide.outputs.trace import picture_to_trace
 from lowtide.planner import plan_problem
@@ -329,3 +329,17 @@ def test_columns_of_a_page_are_as_long_as_what_they_describe() -> None:
     assert {len(column) for column in data["buffers"].values()} == {len(plan.problem.buffers)}
     assert {len(made["groups"]) for made in data["colourings"]} == {len(plan.problem.buffers)}
     assert len(data["steps"]["start"]) == len(data["steps"]["name"])
+
+
+@pytest.mark.parametrize(
+    ("operator", "short"),
+    [
+        ("aten.conv2d.default", "conv2d"),
+        ("aten::add.out", "add"),
+        ("executorch_prim::et_view.default", "et_view"),
+        ("while_loop", "while_loop"),
+        (None, "no operator"),
+    ],
+)
+def test_operators_go_by_their_names(operator: str | None, short: str) -> None:
+    assert short_operator(operator) == short

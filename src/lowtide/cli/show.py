@@ -66,14 +66,15 @@ def show(
     no_plan_state: o.NoPlanState = False,
     reset_state: o.ResetState = False,
     pins: o.Pins = False,
+    method: o.Method = None,
     seed: o.Seed = 0,
     threads: o.Threads = 0,
     quiet: o.Quiet = False,
 ) -> None:
     """Draw FILE: time across, bytes up, a rectangle for every buffer.
 
-    A plan is drawn as it is; anything else is planned first. Without an output option, the HTML page is
-    written to FILE's name with the ending .lowtide.html, in the current directory.
+    A plan is drawn as it is, and so is the one in a .pte; anything else is planned first. Without an output
+    option, the HTML page is written to FILE's name with the ending .lowtide.html, in the current directory.
 
     [bold]Examples[/]
 
@@ -94,7 +95,7 @@ def show(
     if [html, svg, trace].count("-") + term > 1:
         raise InputError("--term and - cannot share stdout: write all but one to files")
     request = o.request(
-        alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins, capacity
+        alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins, capacity, method
     )
     loaded, plan = planned(
         file,
@@ -107,9 +108,9 @@ def show(
         quiet=quiet,
         verified=False,
     )
-    picture = make_picture(
-        plan, title=os.path.basename(file) or file, flow=_flow(plan, loaded, program, request)
-    )
+    name = os.path.basename(file) or file
+    title = f"{name}, {loaded.name}" if loaded.name else name
+    picture = make_picture(plan, title=title, flow=_flow(plan, loaded, program, request))
     if not (html or png or svg or trace or term):
         html = f"{os.path.splitext(os.path.basename(file))[0]}.lowtide.html"
     made = _made(picture, by, "dark" if dark else "light", html=html, png=png, svg=svg, trace=trace)
@@ -151,7 +152,7 @@ def _flow(plan: Plan, loaded: Loaded, program: str | None, request: Request) -> 
         if of is None:
             raise InputError(f"{program}: is no program: --program needs the one that the plan is of")
     try:
-        verify(plan, of)
+        verify(plan, of if of is not None else loaded.follow)
     except VerificationError as error:
         count = len(error.violations)
         faults = "1 fault" if count == 1 else f"{count:,} faults"

@@ -76,11 +76,12 @@ def colour(picture: Picture, by: By) -> Colouring:
 
 
 def short_operator(operator: str | None) -> str:
-    """``conv2d`` for ``aten.conv2d.default``; what has no operator is what the caller passes in."""
+    """``conv2d`` for ``aten.conv2d.default`` and for ``aten::conv2d.out``."""
     if operator is None:
         return "no operator"
-    parts = operator.split(".")
-    return parts[-2] if len(parts) > 2 else parts[0]
+    space, _, name = operator.rpartition("::")
+    parts = name.split(".")
+    return parts[-2] if len(parts) > 2 and not space else parts[0]
 
 
 def short_name(name: str) -> str:
