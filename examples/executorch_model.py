@@ -1,7 +1,7 @@
 """Lower a model with control flow to ExecuTorch, plan it with Lowtide, and run it on the real runtime.
 
 The one changed line is ``memory_planning_pass=planning``. The stock planner is run beside it: its arena is
-larger, and its numbers are wrong. Needs ``pip install 'lowtide[executorch]'``.
+larger, and its numbers are wrong. Needs ``pip install '.[executorch]'`` in a checkout of Lowtide.
 """
 
 from __future__ import annotations

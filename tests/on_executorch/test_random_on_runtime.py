@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import os
+import copy
 import re
+from itertools import islice
 from random import Random
 
 import pytest
+import torch
 from executorch.exir.passes import MemoryPlanningPass as StockPass
-from runtime import differences, eager, edge_of, lower
+from runtime import differences, edge_of, emitted, lower
+from torch.export.graph_signature import OutputKind
+from torch.utils import _pytree as pytree
 
 from lowtide.executorch import MemoryPlanningPass
 from random_programs import Module, Writer
 
-PROGRAMS = int(os.environ.get("LOWTIDE_RANDOM_PROGRAMS", "360"))
-CHUNK = 10
+CHUNKS, CHUNK = 30, 10
+"""The slow tests run so many programs in all: 300."""
+
+MISSING_KERNEL = "Failed to load method forward, error: 0x:14"
+"""What the runtime says of a program with an operator that it has no kernel for."""
 
 
 class EmittableWriter(Writer):
-    """Leaves out what ExecuTorch cannot emit, and decisions that rounding decides.
+    """Leaves out what ExecuTorch cannot emit, and decisions that rounding decides; writes to inputs too.
 
     Kernels round in other ways than eager PyTorch's do. Whether a sum that is zero but for rounding, as
     that of a layer norm, is above zero says nothing about a plan.
@@ -33,6 +40,16 @@ class EmittableWriter(Writer):
 
     def write_over(self, block):
         self.write_in_place(block)
+
+    def write_in_place(self, block):
+        """To a clone, or at the top, where export allows it, to an input itself."""
+        at_top = len(block.indent) == 8
+        if not at_top or self.random.random() < 0.4:
+            super().write_in_place(block)
+            return
+        other = self.pick(block)
+        kind = self.random.choice((f"add_({other})", f"copy_({other})", "mul_(0.5)"))
+        block.add(f"x0.{kind}")
 
     def verdict(self, block):
         return super().verdict(block).replace(".sum() > 0", ".square().sum() > 3.3")
@@ -49,14 +66,26 @@ class EmittableWriter(Writer):
 
 def program(seed: int) -> Module:
     """The program of a seed."""
-    return EmittableWriter(Random(seed), steps=10, depth=2).write()
+    return EmittableWriter(Random(seed), steps=4 + seed % 5, depth=2).write()
 
 
-def check(seed: int) -> bool:
+def expected(made: Module, inputs_written: list[str]) -> list[list[object]]:
+    """Flat outputs of the model itself; new values of inputs that it writes to come first."""
+    model, found = copy.deepcopy(made.module), []
+    for call in copy.deepcopy(made.inputs):
+        with torch.no_grad():
+            outputs = pytree.tree_leaves(model(*call))
+        written = [call[int(name.removeprefix("x")) + 1] for name in inputs_written]
+        found.append(copy.deepcopy([*written, *outputs]))
+    return found
+
+
+def ran(seed: int) -> bool:
     """Lower, run, compare; whether the program could be run at all.
 
-    Inputs are planned in two of three, and so are outputs. What ``torch.export`` or ExecuTorch's own passes
-    refuse is nobody's plan; what only Lowtide cannot lower is a fault.
+    Inputs are planned in two of three, and so are outputs. What ``torch.export`` or ``to_edge`` refuses
+    never comes to a plan, and what needs a kernel that does not exist fails under every plan. Any other
+    failure is a fault.
     """
     made = program(seed)
     try:
@@ -68,24 +97,34 @@ def check(seed: int) -> bool:
     try:
         lowered = lower(edge, planning)
         found = lowered.run(made.inputs)
-    except Exception as error:
-        # A kernel that is missing, or that refuses a layout, fails under every plan.
-        with pytest.raises(type(error)):
+    except RuntimeError as error:
+        if str(error) != MISSING_KERNEL:
+            raise AssertionError(f"seed {seed}\n{made.source}") from error
+        with pytest.raises(RuntimeError, match=f"^{MISSING_KERNEL}$"):
             lower(edge, StockPass(**options)).run(made.inputs)
         return False
+    specs = edge.exported_program().graph_signature.output_specs
+    written = [spec.target for spec in specs if spec.kind is OutputKind.USER_INPUT_MUTATION]
     # A layer norm of nearly equal numbers makes much of rounding; wrong bytes make far more.
-    faults = differences(eager(made.module, made.inputs), found, tolerance=1e-2)
+    faults = differences(expected(made, written), found, tolerance=1e-2)
     assert faults == [], f"seed {seed}: {faults[0]}\n{made.source}"
-    assert lowered.arena_bytes() == planning.plan.arena_bytes
+    (plan,) = lowered.manager.executorch_program.execution_plan
+    assert plan.non_const_buffer_sizes == emitted(planning.plan)
     return True
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, PROGRAMS, CHUNK))
-def test_random_programs(first):
-    ran = sum(check(seed) for seed in range(first, first + CHUNK))
-    assert ran >= CHUNK * 0.5, f"only {ran} of {CHUNK} programs could be run"
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_random_programs(chunk):
+    """Seeds in order until ten programs were run and compared; most can be."""
+    seeds = range(chunk * 100, chunk * 100 + 2 * CHUNK)
+    assert len(list(islice(filter(ran, seeds), CHUNK))) == CHUNK
 
 
 def test_a_few_random_programs():
-    assert sum(check(seed) for seed in range(10_000, 10_003)) >= 1
+    assert sum(map(ran, range(10_000, 10_003))) >= 2
+
+
+def test_programs_write_to_inputs():
+    sources = [program(seed).source for seed in range(40)]
+    assert sum("    x0." in source for source in sources) >= 10

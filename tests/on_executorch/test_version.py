@@ -15,7 +15,7 @@ from lowtide.executorch.version import require_supported
     [
         ("executorch", "1.3.0", r"executorch 1.3.0 is installed.*pip install executorch==1\.4\.1"),
         ("executorch", "2.0.0+cpu", r"executorch 2.0.0\+cpu is installed"),
-        ("executorch", None, "executorch is not installed"),
+        ("executorch", None, r"executorch is not installed.*pip install '\.\[executorch\]'"),
         ("torch", "2.14.1+cpu", r"torch 2.14.1\+cpu is installed"),
     ],
 )

@@ -12,7 +12,6 @@ from lowtide.errors import UnsupportedError
 SUPPORTED = ("1.4.1",)
 """Versions on whose runtime every test of this package is run."""
 
-
 SUPPORTED_TORCH = ("2.13.0",)
 """Versions of PyTorch that these were tested with."""
 
@@ -29,7 +28,7 @@ def require_supported() -> None:
     except importlib.metadata.PackageNotFoundError:
         raise UnsupportedError(
             f"executorch is not installed: lowtide.executorch needs version {wanted}; "
-            "pip install 'lowtide[executorch]'"
+            "pip install '.[executorch]' in a checkout of Lowtide"
         ) from None
     if found.split("+")[0] not in SUPPORTED:
         raise UnsupportedError(

@@ -125,7 +125,7 @@ def program_schema() -> Schema:
     found = schema_of("exir/_serialize", "program.fbs", "scalar_type.fbs")
     if found is None:
         raise UnsupportedError(
-            "to read a .pte takes ExecuTorch, which is not installed: pip install 'lowtide[executorch]'"
+            "to read a .pte takes ExecuTorch, which is not installed: pip install '.[executorch]'"
         )
     return found
 
