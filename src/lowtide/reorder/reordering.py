@@ -1,0 +1,157 @@
+"""Program -> Reordering: a better order of each region's steps, judged by the packed arena."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from lowtide.constants import DEFAULT_TIMEOUT
+from lowtide.pack.registry import Options
+from lowtide.planner import plan_problem
+from lowtide.reorder.modelling import Modeller
+from lowtide.reorder.solving import solve
+from lowtide.timeline import build_problem
+
+if TYPE_CHECKING:
+    from lowtide.hierarchy import Hierarchy
+    from lowtide.problem import Arena, Plan
+    from lowtide.program import Program
+    from lowtide.reorder.exact import Budget
+
+Edges = Mapping[int, Sequence[tuple[int, int]]]
+"""For each region pairs of steps that keep their order, the earlier first."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionOrder:
+    """The order found for one region.
+
+    Args:
+        region: its qualified name.
+        order: the steps by their positions in the given order: ``order[0]`` runs first.
+        peak_before, peak_after: most bytes alive while it runs, under the given order and under this one.
+        bound: no order that keeps the dependences has a peak below this.
+    """
+
+    region: str
+    order: tuple[int, ...]
+    peak_before: int
+    peak_after: int
+    bound: int
+
+    @property
+    def changed(self) -> bool:
+        """Whether any step moved."""
+        return self.order != tuple(range(len(self.order)))
+
+    @property
+    def proved(self) -> bool:
+        """Whether no order that keeps the dependences has a lower peak."""
+        return self.peak_after == self.bound
+
+
+@dataclass(frozen=True)
+class Reordering:
+    """What reordering made of a program.
+
+    Args:
+        program: in the order that is better; the given one if none is.
+        regions: one entry for each region that has steps and runs, in the program's order.
+        before, after: the plans of both orders.
+        searched: the orders of least peak that were found, whether or not the packed arena approved of
+            them; one entry a region, as ``regions``.
+    """
+
+    program: Program
+    regions: tuple[RegionOrder, ...]
+    before: Plan
+    after: Plan
+    searched: tuple[RegionOrder, ...] = field(default=(), compare=False)
+
+    @property
+    def changed(self) -> bool:
+        """Whether any step moved."""
+        return any(region.changed for region in self.regions)
+
+    @property
+    def orders(self) -> dict[str, tuple[int, ...]]:
+        """By region name, the order of those regions in which any step moved."""
+        return {region.region: region.order for region in self.regions if region.changed}
+
+
+def reorder(
+    program: Program,
+    *,
+    in_place: bool = False,
+    elide_copies: bool = False,
+    edges: Edges | None = None,
+    arenas: Sequence[Arena] = (),
+    budget: Budget | None = None,
+    packer: str = "auto",
+    hierarchy: Hierarchy = "joint",
+    options: Options | None = None,
+) -> Reordering:
+    """Reorder independent steps of each region so that fewer bytes are alive at the peak.
+
+    Regions that are called go first. The packed arena has the last word: where it is no smaller than
+    that of the given order, the given order stays.
+
+    Args:
+        program: what runs.
+        in_place, elide_copies: as for ``build_problem``; counted in the peaks, and allowed in the plans.
+        edges: what else must keep its order, such as random numbers that the program does not tell of.
+        arenas: capacities and reserved prefixes.
+        budget: of the exact search.
+        packer, hierarchy, options: how both orders are planned.
+
+    Raises:
+        UnsupportedError: the program unfolds too far, or a region calls itself.
+        InfeasibleError: neither order fits the arenas.
+    """
+    options = options or Options(timeout=DEFAULT_TIMEOUT)
+    sharing = {"in_place": in_place, "elide_copies": elide_copies}
+    candidate, searched = _search(program, sharing, edges or {}, budget)
+
+    def plan(chosen: Program) -> Plan:
+        problem = build_problem(chosen, arenas=arenas, **sharing)
+        return plan_problem(problem, packer=packer, hierarchy=hierarchy, options=options)
+
+    before = plan(program)
+    after = plan(candidate) if candidate is not program else before
+    if after.arena_bytes < before.arena_bytes:
+        return Reordering(candidate, searched, before, after, searched)
+    kept = tuple(_as_given(region) for region in searched)
+    return Reordering(program, kept, before, before, searched)
+
+
+def _as_given(region: RegionOrder) -> RegionOrder:
+    given = tuple(range(len(region.order)))
+    return replace(region, order=given, peak_after=region.peak_before)
+
+
+def _search(
+    program: Program, sharing: Mapping[str, bool], edges: Edges, budget: Budget | None
+) -> tuple[Program, tuple[RegionOrder, ...]]:
+    """The order of least peak of each region, callees first; the same program if none is better."""
+    found: list[RegionOrder] = []
+    modeller = Modeller(program, **sharing)
+    for position in range(len(program.regions) - 1, -1, -1):
+        model = modeller.model(position, edges.get(position, ()))
+        if model is None:
+            continue
+        solution = solve(model, budget)
+        name = program.regions[position].name
+        region = RegionOrder(name, solution.order, solution.before, solution.after, solution.bound)
+        found.append(region)
+        if region.changed:
+            program = with_order(program, position, region.order)
+            modeller = Modeller(program, **sharing)
+    return program, tuple(reversed(found))
+
+
+def with_order(program: Program, region: int, order: Sequence[int]) -> Program:
+    """The program with the steps of one region in another order, by their positions in the old one."""
+    old = program.regions[region]
+    new = replace(old, steps=tuple(old.steps[position] for position in order))
+    return replace(program, regions=(*program.regions[:region], new, *program.regions[region + 1 :]))
