@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lowtide.constants import DEFAULT_ARENA, DEFAULT_TIMEOUT
@@ -14,6 +14,7 @@ from lowtide.pack import registry
 from lowtide.planner import plan_problem
 from lowtide.problem import Arena, Plan, Problem
 from lowtide.program import Program
+from lowtide.techniques import Techniques, plan_program
 from lowtide.timeline import build_problem
 from lowtide.units import parse_size
 from lowtide.verifier import Report
@@ -63,6 +64,7 @@ class Loaded:
     follow: Follow | None = None
     name: str = ""
     remarks: tuple[str, ...] = ()
+    request: Request = field(default_factory=Request)
 
     @property
     def runs(self) -> Program | Follow | None:
@@ -93,7 +95,7 @@ def plan(
         threads: workers; 0 for one a processor.
         progress: called now and then with the best so far and the number of search nodes.
         request: see ``Request``: alignment, plan_inputs, plan_outputs, plan_state, reset_state, scratch,
-            pins, capacity, method.
+            in_place, elide_copies, pins, capacity, method.
 
     Raises:
         InputError: the source, or an option, cannot be used.
@@ -102,7 +104,28 @@ def plan(
     """
     loaded = load(source, make_request(request))
     options = registry.Options(timeout=timeout, seed=seed, threads=threads, progress=progress)
-    return plan_problem(loaded.problem, packer=packer, hierarchy=hierarchy, options=options)
+    return plan_loaded(loaded, packer=packer, hierarchy=hierarchy, options=options)
+
+
+def plan_loaded(loaded: Loaded, *, packer: str, hierarchy: Hierarchy, options: registry.Options) -> Plan:
+    """Plan what was loaded, with the techniques that its request allows.
+
+    Raises:
+        InfeasibleError: no plan fits the capacity, or none was found.
+        UnsupportedError: the packer, or the hierarchy, cannot honour something in the problem.
+    """
+    request = loaded.request
+    techniques = Techniques(request.in_place, request.elide_copies)
+    if loaded.program is None or techniques == Techniques():
+        return plan_problem(loaded.problem, packer=packer, hierarchy=hierarchy, options=options)
+    return plan_program(
+        loaded.program,
+        techniques,
+        packer=packer,
+        hierarchy=hierarchy,
+        options=options,
+        limit=lambda problem: _with_capacity(problem, request.capacity),
+    )
 
 
 def verify(plan: Plan, source: Any = None, **request: Any) -> Report:
@@ -130,7 +153,7 @@ def load(source: Any, request: Request | None = None) -> Loaded:
     """
     request = request or Request()
     loaded = _loaded(_opened(source, request), request)
-    return replace(loaded, problem=_with_capacity(loaded.problem, request.capacity))
+    return replace(loaded, problem=_with_capacity(loaded.problem, request.capacity), request=request)
 
 
 def load_all(source: Any, request: Request | None = None) -> list[Loaded]:
@@ -147,7 +170,7 @@ def load_all(source: Any, request: Request | None = None) -> list[Loaded]:
         methods = load_methods(source, request.alignment, request.method)
         if len(methods) > 1:
             return [
-                replace(loaded, problem=_with_capacity(loaded.problem, request.capacity))
+                replace(loaded, problem=_with_capacity(loaded.problem, request.capacity), request=request)
                 for loaded in map(_of_method, methods)
             ]
     return [load(source, request)]
@@ -181,7 +204,7 @@ def _loaded(source: Any, request: Request) -> Loaded:
     if isinstance(source, Plan):
         return Loaded(source.problem, plan=source)
     if isinstance(source, Program):
-        return Loaded(build_problem(source), source)
+        return Loaded(_problem_of(source, request), source)
     if _is_pte(source):
         from lowtide.frontends.pte import the_method
 
@@ -193,14 +216,18 @@ def _loaded(source: Any, request: Request) -> Loaded:
         from lowtide.frontends import torch_export
 
         if isinstance(source, torch_export.Imported):
-            return Loaded(build_problem(source.program), source.program, source)
+            return Loaded(_problem_of(source.program, request), source.program, source)
         if isinstance(source, (ExportedProgram, fx.GraphModule)):
             imported = torch_export.import_program(source, request)
-            return Loaded(build_problem(imported.program), imported.program, imported)
+            return Loaded(_problem_of(imported.program, request), imported.program, imported)
     raise InputError(
         f"a {type(source).__name__} cannot be planned: pass an ExportedProgram, an fx.GraphModule, "
         "a Problem, or the path of a .pt2, .pte, .csv or .json file"
     )
+
+
+def _problem_of(program: Program, request: Request) -> Problem:
+    return build_problem(program, in_place=request.in_place, elide_copies=request.elide_copies)
 
 
 def make_request(given: Mapping[str, Any]) -> Request:

@@ -21,6 +21,9 @@ class Options:
         reset_state: whether state starts afresh at every invocation, so that its bytes may be reused.
         scratch: bytes that a node's kernel or delegate needs while it runs, by qualified name, such as
             ``root/true_graph_0/linear``; the node's name alone will do where no other region has it too.
+        in_place: whether an output may lie exactly over an input that dies at the step, where the kernel is
+            known to be right so.
+        elide_copies: whether what a step copies may lie where the copy is.
 
     Raises:
         InputError: an amount of bytes is not a whole number, or the alignment is not above 0.
@@ -32,6 +35,8 @@ class Options:
     plan_state: bool = True
     reset_state: bool = False
     scratch: Mapping[str, int] = field(default_factory=dict)
+    in_place: bool = False
+    elide_copies: bool = False
 
     def __post_init__(self) -> None:
         if type(self.alignment) is not int or self.alignment < 1:

@@ -203,6 +203,23 @@ class Progress:
     lower_bound_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A step at which live storages share bytes, because its kernel allows it.
+
+    Args:
+        step: qualified name.
+        technique: ``in-place`` (the output lies exactly over the input) or ``elided-copy`` (what the step
+            copies is where it belongs already).
+        written, read: names of the storages.
+    """
+
+    step: str
+    technique: str
+    written: str
+    read: str
+
+
 @dataclass(frozen=True)
 class Plan:
     """A Problem with an offset for every buffer, and what was proved.
@@ -216,6 +233,7 @@ class Plan:
         object_ids: shared object of each buffer within its arena, where the packer works with such.
         seconds: time that planning took; not compared.
         history: how the plan improved; not compared.
+        applied: where the plan uses more than lifetimes, for reports; not compared.
         interrupted: whether Ctrl-C cut planning short, so that more time might find more; not compared.
     """
 
@@ -228,6 +246,7 @@ class Plan:
     seconds: float = field(default=0.0, compare=False)
     history: tuple[Progress, ...] = field(default=(), compare=False)
     interrupted: bool = field(default=False, compare=False)
+    applied: tuple[Applied, ...] = field(default=(), compare=False)
 
     @property
     def arena_bytes(self) -> int:

@@ -143,15 +143,15 @@ def _plan(
     """Plan one thing and check the plan: nothing leaves before it has been checked."""
     from typing import cast
 
+    from lowtide.api import plan_loaded
     from lowtide.cli.screen import searching, working
     from lowtide.hierarchy import Hierarchy
     from lowtide.pack.registry import Options
-    from lowtide.planner import plan_problem
     from lowtide.verifier import verify
 
     with searching(quiet, verbose=verbose) as progress:
-        found = plan_problem(
-            loaded.problem,
+        found = plan_loaded(
+            loaded,
             packer=packer,
             hierarchy=cast(Hierarchy, hierarchy),
             options=Options(timeout=timeout, seed=seed, threads=threads, progress=progress),

@@ -26,8 +26,7 @@ from lowtide.executorch.lifetimes import write_lifetimes
 from lowtide.executorch.specs import Groups, mutable_buffers
 from lowtide.executorch.writing import write_plan
 from lowtide.pack.registry import Options
-from lowtide.planner import plan_problem
-from lowtide.timeline import build_problem
+from lowtide.techniques import Techniques, plan_program
 from lowtide.verifier import Report, verify
 
 if TYPE_CHECKING:
@@ -62,6 +61,9 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         timeout: seconds that the search may take a method; it ends as soon as the plan is proved optimal.
         seed: of every random choice.
         threads: workers; 0 for one a processor.
+        in_place: whether a kernel may write its output exactly over an input that dies there, if it is known
+            to be right so (``kernels``).
+        elide_copies: whether what a node copies may lie where the copy is, so that nothing moves.
 
     Raises:
         InputError: an algorithm was given.
@@ -83,6 +85,8 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         timeout: float | None = 5.0,
         seed: int = 0,
         threads: int = 0,
+        in_place: bool = False,
+        elide_copies: bool = False,
     ) -> None:
         if memory_planning_algo is not None:
             raise InputError(
@@ -101,6 +105,7 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         self.packer = packer
         self.hierarchy: Hierarchy = hierarchy
         self.options = Options(timeout=timeout, seed=seed, threads=threads)
+        self.techniques = Techniques(in_place, elide_copies)
         self.plans: list[Plan] = []
         self.reports: list[Report] = []
         self.notes: list[str] = []
@@ -156,8 +161,13 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         )
         declare_stacked(graph_module)
         imported = self._import(graph_module, signature)
-        problem = build_problem(imported.program)
-        plan = plan_problem(problem, packer=self.packer, hierarchy=self.hierarchy, options=self.options)
+        plan = plan_program(
+            imported.program,
+            self.techniques,
+            packer=self.packer,
+            hierarchy=self.hierarchy,
+            options=self.options,
+        )
         self.reports.append(verify(plan, imported.program))
         self.plans.append(plan)
         write_plan(imported, plan)
@@ -198,6 +208,7 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
             # Shared ones are placed when all methods are known (run_multimethod).
             plan_state=self.alloc_mutable_buffers and not self.share_mutable_buffers,
             device_aware=self.enable_non_cpu_memory_planning,
+            allowances=self.techniques != Techniques(),
         )
         return import_modules(graph_module, request, groups)
 

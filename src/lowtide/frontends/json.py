@@ -14,7 +14,18 @@ from lowtide.errors import InputError
 from lowtide.files import read_text, show_path
 from lowtide.frontends.fields import Fields, as_integer, as_items, as_pair, as_string, parse, refuse
 from lowtide.frontends.reading import reading
-from lowtide.problem import Arena, ArenaUse, Buffer, Free, Placement, Plan, Problem, Progress, RegionSpan
+from lowtide.problem import (
+    Applied,
+    Arena,
+    ArenaUse,
+    Buffer,
+    Free,
+    Placement,
+    Plan,
+    Problem,
+    Progress,
+    RegionSpan,
+)
 
 if TYPE_CHECKING:
     from typing import Any
@@ -25,10 +36,12 @@ if TYPE_CHECKING:
 _RULES = {"format", "version", "arenas", "may_coincide", "placements", "regions", "frees", "buffers"}
 _PROBLEM = frozenset(_RULES)
 _TOTALS = ("arena_bytes", "live_peak_bytes", "lower_bound_bytes")
-_PLAN = frozenset({*_RULES, *_TOTALS, "optimal", "packer", "hierarchy", "seconds", "arena_uses", "history"})
+_MAKING = {"optimal", "packer", "hierarchy", "seconds", "arena_uses", "history", "applied"}
+_PLAN = frozenset({*_RULES, *_TOTALS, *_MAKING})
 _ARENA = frozenset({"id", "capacity", "reserved"})
 _USE = _ARENA | {"bytes", "live_peak_bytes", "lower_bound_bytes"}
 _PROGRESS = frozenset({"seconds", "arena_bytes", "lower_bound_bytes"})
+_APPLIED = frozenset({"step", "technique", "written", "read"})
 _PLACEMENT = frozenset({"inner", "outer", "distance"})
 _REGION = frozenset({"name", "kind", "span", "parent"})
 _FREE = frozenset({"buffer", "region", "after"})
@@ -128,6 +141,7 @@ def _plan(fields: Fields) -> Plan:
         object_ids=_object_ids(records),
         seconds=fields.seconds("seconds"),
         history=tuple(_progress(Fields(entry, where, _PROGRESS)) for entry, where in fields.items("history")),
+        applied=tuple(_applied(Fields(entry, where, _APPLIED)) for entry, where in fields.items("applied")),
     )
     _check_sizes(plan)
     _check_totals(fields, plan)
@@ -252,6 +266,12 @@ def _object_ids(records: list[Fields]) -> tuple[int | None, ...] | None:
     for record in records:
         record.required("object_id")
     return tuple(record.optional_integer("object_id") for record in records)
+
+
+def _applied(record: Fields) -> Applied:
+    return Applied(
+        record.string("step"), record.string("technique"), record.string("written"), record.string("read")
+    )
 
 
 def _progress(record: Fields) -> Progress:

@@ -58,6 +58,10 @@ def plan_to_json(plan: Plan) -> str:
                 }
                 for entry in plan.history
             ],
+            "applied": [
+                {"step": use.step, "technique": use.technique, "written": use.written, "read": use.read}
+                for use in plan.applied
+            ],
             **_rules(problem),
             "buffers": [_buffer(buffer, _place(plan, i, buffer)) for i, buffer in enumerate(problem.buffers)],
         }
