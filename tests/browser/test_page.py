@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from lowtide import Plan
+from lowtide import Buffer, Plan, Problem
 from lowtide.outputs.html import picture_to_html
 from lowtide.outputs.picture import Picture, make_picture
 from lowtide.outputs.picture.colours import colour
 from lowtide.planner import plan_problem
+from lowtide.problem import RegionSpan
 from lowtide.units import format_size
 from test_picture import busy_plan, bytes_alive
 
@@ -279,6 +280,43 @@ def test_a_phone_shows_it_all(browser: Any, tmp_path: Path) -> None:
     opened.frame()
     assert "root/a" in opened.text("#buffer")
     assert opened.page.locator("#step").count() == 1
+    before = opened.sight()
+    pinch(opened, opened.at("root/a"), apart=(40, 120))
+    opened.frame()
+    after = opened.sight()
+    assert after[1] - after[0] == pytest.approx((before[1] - before[0]) / 3, abs=0.3)
+    opened.close()
+
+
+def pinch(opened: Opened, place: tuple[float, float], apart: tuple[int, int]) -> None:
+    """Two fingers, side by side about a place, that move apart."""
+    touch = opened.context.new_cdp_session(opened.page)
+    for kind, distance in (("touchStart", apart[0]), ("touchMove", sum(apart) / 2), ("touchMove", apart[1])):
+        fingers = [
+            {"x": place[0] + side * distance / 2, "y": place[1], "id": number}
+            for number, side in enumerate((-1, 1))
+        ]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": fingers})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def test_many_arenas_and_deep_regions_have_room(browser: Any, tmp_path: Path) -> None:
+    buffers = tuple(Buffer(f"b{i}", 64, ((i, i + 4),), arena=i) for i in range(12))
+    names = ["/".join(["root", *("r" * depth)]) for depth in range(40)]
+    regions = tuple(
+        RegionSpan(name, "body", ((0, 80 - depth),), names[depth - 1] if depth else None)
+        for depth, name in enumerate(names)
+    )
+    opened = Opened(browser, plan_problem(Problem(buffers, regions=regions)), tmp_path)
+    box = opened.page.locator("#plot").bounding_box()
+    for buffer in buffers:
+        x, y = opened.at(buffer.id)
+        assert box["x"] < x < box["x"] + box["width"]
+        assert box["y"] + 100 < y < box["y"] + box["height"]
+    assert box["height"] > 12 * 100
+    opened.page.select_option("#arena", label="11")
+    opened.frame()
+    assert opened.page.locator("#plot").bounding_box()["height"] < 800
     opened.close()
 
 

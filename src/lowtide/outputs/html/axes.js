@@ -3,7 +3,7 @@
 function paintBands(pen) {
   if (!lay.depth) return;
   for (const [region, kind, start, stop, depth] of bands) {
-    if (stop <= view.t0 || start >= view.t1) continue;
+    if (depth >= lay.depth || stop <= view.t0 || start >= view.t1) continue;
     const from = Math.max(lay.left, xOf(start)), to = Math.min(lay.right, xOf(stop));
     const y = lay.bandsTop + depth * lay.row, width = Math.max(1, to - from - 1), colour = bandColour(kind);
     pen.globalAlpha = theme === "dark" ? 0.42 : 0.36;
@@ -28,7 +28,7 @@ function paintStripes(pen) {
   if (!lay.depth) return;
   pen.globalAlpha = theme === "dark" ? 0.1 : 0.09;
   for (const [, kind, start, stop, depth] of bands) {
-    if (!depth || stop <= view.t0 || start >= view.t1) continue;
+    if (!depth || depth >= lay.depth || stop <= view.t0 || start >= view.t1) continue;
     const from = Math.max(lay.left, xOf(start)), to = Math.min(lay.right, xOf(stop)), y = lay.bandsTop + (depth + 1) * lay.row - 2;
     pen.fillStyle = bandColour(kind);
     pen.fillRect(from, y, to - from, lay.bottom - y);

@@ -83,6 +83,7 @@ function nextHit(direction) {
 function chooseArena(a) {
   view.arena = a;
   byId("arena").value = String(a);
+  resize();
   refresh();
 }
 

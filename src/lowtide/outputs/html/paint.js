@@ -8,6 +8,7 @@ const fontOf = (size, weight = 400) => `${weight} ${size}px ${face}`;
 let ratio = 1;
 
 function resize() {
+  plot.style.minHeight = `${leastHeight()}px`;
   ratio = Math.min(3, window.devicePixelRatio || 1);
   for (const canvas of Object.values(canvases)) {
     const { width, height } = canvas.parentElement.getBoundingClientRect();
@@ -182,7 +183,7 @@ function paintPeak(pen, pane, limit) {
   if (!bytes || stop <= view.t0 || start >= view.t1) return;
   const x = Math.max(lay.left, xOf(start)), width = Math.max(1.5, Math.min(lay.right, xOf(stop)) - x);
   pen.fillStyle = ink.peak;
-  pen.globalAlpha = 0.16;
+  pen.globalAlpha = width > lay.plotWidth / 4 ? 0.06 : 0.16;
   pen.fillRect(x, pane.y - headroom, width, pane.height + headroom);
   pen.globalAlpha = 1;
   pen.fillRect(x, pane.y + pane.height - 3, width, 3);

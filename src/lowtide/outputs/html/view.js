@@ -14,11 +14,13 @@ const view = {
 
 const shownArenas = () => (view.arena < 0 ? arenas.map((_, a) => a) : [view.arena]);
 const headroom = 20; // pixels above an arena's highest byte, for labels
+const deepest = bands.reduce((most, band) => Math.max(most, band[4] + 1), 0);
+const leastHeight = () => Math.max(260, 80 + 140 * shownArenas().length); // more arenas than fit are scrolled to
 
 // Where everything is, in CSS pixels, for a canvas of this size.
 function layOut(width, height) {
   const left = narrow() ? 58 : 76, right = 12, axis = 38;
-  const depth = bands.length > 1 ? 1 + Math.max(...bands.map((band) => band[4])) : 0;
+  const depth = bands.length > 1 ? Math.min(20, deepest) : 0; // what is nested deeper is not shown
   const row = depth > 6 ? Math.max(5, Math.floor(110 / depth)) : 18;
   const bandsTop = 6, top = bandsTop + depth * row + (depth ? 4 : 0);
   const shown = shownArenas(), gap = 26;

@@ -140,7 +140,8 @@ def _draw_arena(axes: Axes, picture: Picture, arena: ArenaView, made: Colouring,
     _draw_labels(axes, picture, arena)
     start, stop, most = arena.peak
     if most > arena.reserved:
-        axes.axvspan(start, stop, color=inks.peak, alpha=0.16, linewidth=0)
+        wide = 4 * (stop - start) > picture.stop - picture.start
+        axes.axvspan(start, stop, color=inks.peak, alpha=0.06 if wide else 0.16, linewidth=0)
     inside = [
         (t, size) for t, size in zip(arena.live.ticks, arena.live.bytes, strict=True) if t < picture.stop
     ]
