@@ -17,9 +17,10 @@ from torch import fx
 
 from lowtide.constants import ROOT
 from lowtide.errors import UnsupportedError
-from lowtide.executorch.arenas import Arenas, device_name, device_of
+from lowtide.executorch.arenas import Arenas
 from lowtide.executorch.calls import ControlFlow, calls_of, control_flow, graph_of
 from lowtide.executorch.effects import effect_of
+from lowtide.executorch.found import Found
 from lowtide.executorch.kernels import overwrites
 from lowtide.executorch.moves import moves
 from lowtide.executorch.specs import (
@@ -30,7 +31,6 @@ from lowtide.executorch.specs import (
     nodes_in,
     outputs_of,
     placeholders_of,
-    size_of,
     spec_of,
     specs_of,
 )
@@ -47,6 +47,7 @@ class Request:
         signature: tells mutable buffers from inputs; None if there is none.
         plan_inputs, plan_outputs, plan_state: whether inputs, outputs and mutable buffers get a place.
         device_aware: whether devices have memory of their own.
+        allowances: whether to find out what kernels may write over, and which nodes only move bytes.
     """
 
     alignment: int
@@ -55,6 +56,7 @@ class Request:
     plan_outputs: bool
     plan_state: bool
     device_aware: bool
+    allowances: bool = True
 
 
 @dataclass(frozen=True)
@@ -137,40 +139,13 @@ class _Draft:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A storage as it was met: the specs that are it, region, name, kind, and the node that makes it."""
-
-    members: tuple[Any, ...]
-    region: int
-    name: str
-    kind: StorageKind
-    node: fx.Node | None
-
-    def size(self, alignment: int) -> int | None:
-        """Bytes of the largest member; None if one has no bound."""
-        sizes = [size_of(spec, alignment) for spec in self.members]
-        bounded = [size for size in sizes if size is not None]
-        return max(bounded) if len(bounded) == len(sizes) else None
-
-    def deciding(self, device_aware: bool) -> Any:
-        """The spec that decides on the pool: the first that a custom pass gave a memory id."""
-        if device_aware and len(self.members) > 1 and len(set(map(device_of, self.members))) > 1:
-            devices = " and ".join(dict.fromkeys(map(device_name, self.members)))
-            raise UnsupportedError(
-                f"tensor {self.name}: it is one with what other graphs return, and these are on {devices}: "
-                "keep all of them on one device"
-            )
-        return next((spec for spec in self.members if spec.mem_id is not None), self.members[0])
-
-
 class _Walker:
     def __init__(self, request: Request, groups: Groups) -> None:
         self.request, self.groups = request, groups
         self.mutable = mutable_buffers(request.signature)
         self.drafts: list[_Draft] = []
         self.known: dict[int, int] = {}
-        self.found: list[_Found] = []
+        self.found: list[Found] = []
         self.home: dict[Any, int] = {}  # leader of a group -> its storage
         self.values: list[Value] = []
         self.value_of: dict[Any, int] = {}
@@ -219,7 +194,7 @@ class _Walker:
         return self.value_of[spec]
 
     def storage(self, draft: _Draft, leader: Any, name: str, kind: StorageKind, node: fx.Node | None) -> int:
-        self.found.append(_Found(self.groups.members(leader), draft.position, name, kind, node))
+        self.found.append(Found(self.groups.members(leader), draft.position, name, kind, node))
         return len(self.found) - 1
 
     def add(self, value: Value) -> int:
@@ -284,6 +259,7 @@ class _Walker:
         effect = effect_of(node)
         if effect is None:
             return
+        looking = self.request.allowances
         made = {}
         for i, spec in enumerate(effect.writes):
             if spec not in made:
@@ -298,10 +274,10 @@ class _Walker:
                 partial=tuple(dict.fromkeys(self.values_in(draft, effect.partial))),
                 effects=not made,
                 source=source_of(node),
-                overwrites=self.pairs(draft, node, overwrites(node)),
+                overwrites=self.pairs(draft, node, overwrites(node)) if looking else (),
                 matches=tuple(
                     Match(*pair, distance)
-                    for *specs, distance in moves(node)
+                    for *specs, distance in (moves(node) if looking else ())
                     for pair in self.pairs(draft, node, [tuple(specs)])
                 ),
             )
