@@ -261,10 +261,18 @@ def test_buffers_have_the_colours_of_the_legend(browser: Any, tmp_path: Path, th
     wanted = bytes.fromhex(made.colours(theme)[made.groups[1]][1:])
     assert seen == pytest.approx(list(wanted), abs=40)  # one of three shades
     assert opened.page.evaluate("() => document.documentElement.dataset.theme") == theme
+    other = {"light": "dark", "dark": "light"}[theme]
+    opened.page.emulate_media(color_scheme=other)  # the page follows the system until somebody chooses
+    opened.frame()
+    assert opened.page.evaluate("() => document.documentElement.dataset.theme") == other
     ground = opened.page.evaluate("() => getComputedStyle(document.body).backgroundColor")
     opened.page.keyboard.press("t")
     opened.frame()
     assert opened.page.evaluate("() => getComputedStyle(document.body).backgroundColor") != ground
+    opened.page.emulate_media(color_scheme=theme)
+    opened.page.emulate_media(color_scheme=other)
+    opened.frame()
+    assert opened.page.evaluate("() => document.documentElement.dataset.theme") == theme
     opened.close()
 
 

@@ -3,12 +3,14 @@
 const root = document.documentElement;
 const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
 const remembered = (() => { try { return localStorage.getItem("lowtide-theme"); } catch { return null; } })();
+let chosen = remembered !== null;
 let theme = remembered ?? (prefersDark.matches ? "dark" : "light");
 let ink = {};
 
 function setTheme(name, remember = false) {
   theme = name;
   root.dataset.theme = name;
+  chosen ||= remember;
   if (remember) try { localStorage.setItem("lowtide-theme", name); } catch { /* a page from a file may have no storage */ }
   const style = getComputedStyle(root);
   const read = (key) => style.getPropertyValue(`--${key}`).trim();

@@ -303,7 +303,11 @@ byId("colour").addEventListener("change", (event) => chooseColouring(Number(even
 byId("arena-field").hidden = arenas.length < 2;
 byId("arena").append(element("option", { value: "-1" }, "all"), ...arenas.map(({ id }, a) => element("option", { value: String(a) }, String(id))));
 byId("arena").addEventListener("change", (event) => chooseArena(Number(event.target.value)));
-prefersDark.addEventListener("change", (event) => { setTheme(event.matches ? "dark" : "light"); refresh(); });
+prefersDark.addEventListener("change", (event) => {
+  if (chosen) return;
+  setTheme(event.matches ? "dark" : "light");
+  refresh();
+});
 new ResizeObserver(() => { resize(); refresh("base", "over"); }).observe(plot);
 
 // For scripts and tests: where a buffer's first rectangle, or a step, is on the screen; and what is in sight.
