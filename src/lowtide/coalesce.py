@@ -31,12 +31,32 @@ class Coalesced:
 
     Args:
         classes: the storages of each buffer.
-        interferes: by class, the storages that hold other bytes at some time when it is alive, as a bit set;
-            known of the ends of copies only.
+        interference: what may not share bytes, known of the ends of copies only.
     """
 
     classes: Classes
-    interferes: dict[int, int]
+    interference: Interference
+
+
+@dataclass(frozen=True)
+class Interference:
+    """Which storages hold other bytes while one is written.
+
+    Args:
+        always: for each end of a copy, those of the others that it cannot share a byte with, as a bit set.
+        unless: for pairs of ends, smaller first, of which one is written by copies from the other only: how
+            far the first must start above the second, in bytes, for those copies to change nothing.
+    """
+
+    always: dict[int, int]
+    unless: dict[tuple[int, int], int]
+
+    def allows(self, a: int, b: int, distance: int) -> bool:
+        """Whether one storage may start so many bytes above the other and share bytes with it."""
+        if (self.always.get(a, 0) >> b) & 1:
+            return False
+        pair, above = ((a, b), distance) if a < b else ((b, a), -distance)
+        return self.unless.get(pair, above) == above
 
 
 def coalesce(flow: FlowGraph, liveness: Liveness, *, matches: bool = False) -> Coalesced:
@@ -53,14 +73,25 @@ def coalesce(flow: FlowGraph, liveness: Liveness, *, matches: bool = False) -> C
         for copy in point.copies
         if copy.same_layout and copy.target_storage is not None and len(copy.source_storages) == 1
     ]
-    matched = [(same.inner, same.outer) for point in flow.points for same in point.matches] if matches else []
-    both_ways = [(a, b) for a, b in dict.fromkeys(pairs + matched) if a != b]
-    pairs = [(a, b) for a, b in both_ways if _can_share(storages[a], storages[b])]
-    pairs.sort(key=lambda pair: -(storages[pair[0]].size or 0))
-    ends = {end for pair in pairs + matched for end in pair}
+    matched = [same for point in flow.points for same in point.matches] if matches else []
+    ends = {end for pair in pairs for end in pair} | {end for m in matched for end in (m.inner, m.outer)}
     if not ends:
-        return Coalesced(classes, {})
-    interferes = _interference(flow, liveness, ends, matches=matches)
+        return Coalesced(classes, Interference({}, {}))
+    interference = _interference(flow, liveness, ends, matches=matches)
+    pairs += [(same.inner, same.outer) for same in matched if not same.distance]
+    pairs = [(a, b) for a, b in dict.fromkeys(pairs) if a != b and _can_share(storages[a], storages[b])]
+    pairs.sort(key=lambda pair: -(storages[pair[0]].size or 0))
+    _merge(pairs, classes, interference)
+    return Coalesced(classes, interference)
+
+
+def _merge(pairs: list[tuple[int, int]], classes: Classes, interference: Interference) -> None:
+    """Make one class of the two ends of each pair in turn, where they do not interfere."""
+    interferes = dict(interference.always)
+    for (a, b), distance in interference.unless.items():
+        if distance:  # they cannot start in one place
+            interferes[a] |= 1 << b
+            interferes[b] |= 1 << a
     for a, b in pairs:
         a, b = classes.find(a), classes.find(b)
         if a == b or (interferes[a] >> b) & 1:
@@ -75,7 +106,6 @@ def coalesce(flow: FlowGraph, liveness: Liveness, *, matches: bool = False) -> C
             interferes[other] |= 1 << low
             interferes[low] |= 1 << other
         interferes[high] = both
-    return Coalesced(classes, interferes)
 
 
 def _can_share(a: Storage, b: Storage) -> bool:
@@ -88,10 +118,17 @@ def _can_share(a: Storage, b: Storage) -> bool:
     return planned and a.size == b.size and a.arena == b.arena
 
 
-def _interference(flow: FlowGraph, liveness: Liveness, ends: set[int], *, matches: bool) -> dict[int, int]:
-    """For each end of a copy, the bit set of the other ends that it interferes with."""
+def _interference(flow: FlowGraph, liveness: Liveness, ends: set[int], *, matches: bool) -> Interference:
+    """What of the ends of copies is written while others are alive, and not by a copy from these."""
     of_interest = bits(ends)
-    interferes = dict.fromkeys(ends, 0)
+    always = dict.fromkeys(ends, 0)
+    unless: dict[tuple[int, int], int] = {}
+
+    def never(a: int, b: int) -> None:
+        always[a] |= 1 << b
+        always[b] |= 1 << a
+        unless.pop((min(a, b), max(a, b)), None)
+
     for tick, point in enumerate(flow.points):
         written = bits(point.full_writes) | bits(point.partial_writes)
         if not written & of_interest:
@@ -100,24 +137,27 @@ def _interference(flow: FlowGraph, liveness: Liveness, ends: set[int], *, matche
         # A step reads while it writes; parallel copies read everything first.
         nearby = (liveness.live_out[tick] | written | bits(point.reads)) & of_interest
         for storage in positions(written & of_interest):
-            conflicts = nearby & ~(1 << storage) & ~same.get(storage, 0)
-            interferes[storage] |= conflicts
-            for other in positions(conflicts):
-                interferes[other] |= 1 << storage
-    return interferes
+            for other in positions(nearby & ~(1 << storage) & ~always[storage]):
+                distance = same.get((storage, other))
+                pair, above = (storage, other), distance
+                if storage > other:
+                    pair, above = (other, storage), None if distance is None else -distance
+                if above is None or unless.setdefault(pair, above) != above:
+                    never(storage, other)
+    return Interference(always, unless)
 
 
-def _same_bytes(point: Point, written: int, *, matches: bool) -> dict[int, int]:
-    """For each storage written by a copy, those that hold the same bytes afterwards and were not written."""
-    found: dict[int, int] = {}
+def _same_bytes(point: Point, written: int, *, matches: bool) -> dict[tuple[int, int], int]:
+    """How far a storage that a copy writes starts above one that holds the same bytes and is not written."""
+    found: dict[tuple[int, int], int] = {}
     own = bits(point.writes) | bits(point.partial)
     for copy in point.copies:
         target = copy.target_storage
         if target is not None and copy.same_layout and not (own >> target) & 1:
-            found[target] = bits(copy.source_storages) & ~written
-    if matches:
-        for same in point.matches:
-            for storage, other in ((same.inner, same.outer), (same.outer, same.inner)):
-                if (written >> storage) & 1 and not (written >> other) & 1:
-                    found[storage] = found.get(storage, 0) | 1 << other
+            found |= {(target, s): 0 for s in copy.source_storages if not (written >> s) & 1}
+    for match in point.matches if matches else ():
+        ends = (match.inner, match.outer, match.distance), (match.outer, match.inner, -match.distance)
+        for storage, other, distance in ends:
+            if (written >> storage) & 1 and not (written >> other) & 1:
+                found[storage, other] = distance
     return found

@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lowtide.liveness import bits
-
 if TYPE_CHECKING:
     from lowtide.coalesce import Coalesced
     from lowtide.flow import FlowGraph
@@ -76,7 +74,7 @@ class _Forest:
                 start = self.root_of(b)[1]
                 if below >= start + self.size(b) or start >= below + self.size(a):
                     continue
-                if not (self.may_cover(a, b) if b in ancestors else self.apart(a, b)):
+                if not (self.may_cover(a, b, below - start) if b in ancestors else self.apart(a, b)):
                     return
         self.outer[inner] = (outer, distance)
         self.trees.setdefault(root, [root]).extend(self.trees.pop(inner, [inner]))
@@ -107,12 +105,14 @@ class _Forest:
             found.append(member)
         return found
 
-    def may_cover(self, a: int, b: int) -> bool:
-        """Whether neither is written while the other is alive, but by a copy between the two."""
-        interferes = self.coalesced.interferes
-        return not (
-            interferes.get(a, 0) & bits(self.members[b]) or interferes.get(b, 0) & bits(self.members[a])
-        )
+    def may_cover(self, a: int, b: int, distance: int) -> bool:
+        """Whether neither is written while the other is alive, but by a copy that changes nothing.
+
+        Args:
+            distance: how far the first would start above the second, in bytes.
+        """
+        allows = self.coalesced.interference.allows
+        return all(allows(s, t, distance) for s in self.members[a] for t in self.members[b])
 
     def apart(self, a: int, b: int) -> bool:
         """Whether two are never alive at one time."""

@@ -110,10 +110,12 @@ def clamped(x: Tensor, maker: Maker) -> Any:
     yield (x, maker.make((), x.dtype), x), {}, (0,)
 
 
-def rows(*rest: Any) -> Make:
-    """Along each dimension."""
+def rows(*rest: Any, scalars: bool = True) -> Make:
+    """Along each dimension; the kernels take the usual order of dimensions only."""
 
     def make(x: Tensor, maker: Maker) -> Any:
+        if not x.is_contiguous() or not (x.dim() or scalars):
+            return
         for dim in {0, x.dim() - 1, x.dim() // 2} if x.dim() else {0}:
             yield (x, dim, *rest), {}, (0,)
 
@@ -121,7 +123,7 @@ def rows(*rest: Any) -> Make:
 
 
 def layer_norm(x: Tensor, maker: Maker) -> Any:
-    if not x.dim():
+    if not x.dim() or not x.is_contiguous():
         return
     for first in {x.dim() - 1, 0}:
         shape = list(x.shape[first:])
@@ -158,7 +160,7 @@ def batch_norm_of_batch(x: Tensor, maker: Maker) -> Any:
 
 
 def index_put(x: Tensor, maker: Maker) -> Any:
-    if not x.dim():
+    if not x.dim() or not x.is_contiguous():
         return
     index = torch.tensor([0, x.shape[0] - 1, 0])
     values = maker.make((3, *x.shape[1:]), x.dtype)
@@ -168,7 +170,7 @@ def index_put(x: Tensor, maker: Maker) -> Any:
 
 def scatter(value: bool) -> Make:
     def make(x: Tensor, maker: Maker) -> Any:
-        if not x.dim():
+        if not x.dim() or not x.is_contiguous():
             return
         index = torch.randint(0, x.shape[0], tuple(x.shape), generator=maker.generator)
         yield (x, 0, index, 2 if value else maker.make(tuple(x.shape), x.dtype)), {}, (0,)
@@ -177,13 +179,13 @@ def scatter(value: bool) -> Make:
 
 
 def select_scatter(x: Tensor, maker: Maker) -> Any:
-    for dim in range(min(x.dim(), 2)):
+    for dim in range(min(x.dim(), 2) if x.is_contiguous() else 0):
         shape = (*x.shape[:dim], *x.shape[dim + 1 :])
         yield (x, maker.make(shape, x.dtype), dim, x.shape[dim] - 1), {}, (0,)
 
 
 def slice_scatter(x: Tensor, maker: Maker) -> Any:
-    for dim in range(min(x.dim(), 2)):
+    for dim in range(min(x.dim(), 2) if x.is_contiguous() else 0):
         for step in (1, 2):
             start = x.shape[dim] // 2
             shape = list(x.shape)
@@ -192,6 +194,8 @@ def slice_scatter(x: Tensor, maker: Maker) -> Any:
 
 
 def masked_scatter(x: Tensor, maker: Maker) -> Any:
+    if not x.is_contiguous():
+        return
     mask = maker.make(tuple(x.shape), torch.bool)
     yield (x, mask, maker.make((x.numel(),), x.dtype)), {}, (0,)
 
@@ -249,7 +253,7 @@ SAFE |= {
     "isinf": [(aten.isinf.default, unary(), (torch.bool,))],
     "_softmax": [(aten._softmax.default, rows(False), FLOATS)],
     "_log_softmax": [(aten._log_softmax.default, rows(False), FLOATS)],
-    "cumsum": [(aten.cumsum.default, rows(), (*FLOATS, torch.int64))],
+    "cumsum": [(aten.cumsum.default, rows(scalars=False), (*FLOATS, torch.int64))],
     "native_layer_norm": [(aten.native_layer_norm.default, layer_norm, FLOATS)],
     "native_group_norm": [(aten.native_group_norm.default, group_norm, FLOATS)],
     "_native_batch_norm_legit_no_training": [

@@ -7,6 +7,7 @@ planned run, so that the two can be compared bit for bit.
 from __future__ import annotations
 
 import contextlib
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,6 +15,8 @@ from torch.utils._pytree import tree_leaves
 
 from lowtide.errors import ReplayError
 from lowtide.frontends.torch_export.calls import is_higher_order
+from lowtide.frontends.torch_export.effects import schema_holder
+from lowtide.frontends.torch_export.inplace import out_variant
 from lowtide.replay.scope import Frame, Scope
 from lowtide.replay.undefined import DefineEmpty
 
@@ -101,12 +104,24 @@ class Interpreter:
         }
 
     def prepare(self) -> None:
-        """Spoil what a step writes from end to end, as a kernel may that writes before it reads."""
+        """Spoil what a step writes from end to end, as a kernel may that writes before it reads.
+
+        Bytes that it reads are spared where it may write over them, or would write what is there already.
+        """
         point = self.flow.points[self.tick]
         if point.kind == "step":
             for storage in point.writes:
                 if storage not in point.reads:
-                    self.memory.spoil(storage)
+                    self.memory.spoil(storage, self.untouched(point, storage))
+
+    def untouched(self, point: Point, written: int) -> Iterator[int]:
+        """What a step reads and may find intact although it writes this storage, where both are."""
+        for over, read in point.overwrites:
+            if over == written and self.memory.coincide(written, read):
+                yield read
+        for same in point.matches:
+            if written in (same.inner, same.outer) and self.memory.lies_in(*astuple(same)):
+                yield same.outer if written == same.inner else same.inner
 
     def perform(self) -> None:
         """Execute the point at ``tick``, and stay there."""
@@ -193,9 +208,13 @@ class Interpreter:
         with contextlib.ExitStack() as stack:
             for mode in self.scope.modes(point.activation):
                 stack.enter_context(mode)
+            plain = not any(True for _ in self.scope.modes(point.activation))
             if not is_higher_order(node):  # those do not run under a mode that they do not know
                 stack.enter_context(DefineEmpty())
             found = self.call(point.activation, node, args, kwargs)
+            over = self.overwritten(point) if plain else None
+            if over is not None:
+                found = self.call_over(over, node, args, kwargs, found)
         region = self.flow.activations[point.activation].region
         position = self.imported.regions[region].values.get(node)
         self.scope.objects[point.activation, node] = self.settle(position, found, tree_leaves((args, kwargs)))
@@ -209,6 +228,34 @@ class Interpreter:
         if node.op == "call_module":
             return self.scope.module_of(activation).get_submodule(str(node.target))(*args, **kwargs)
         raise ReplayError(f"node {node.name!r} cannot be replayed: it is a {node.op}")
+
+    def overwritten(self, point: Point) -> int | None:
+        """The storage that a step writes over what it reads, in exactly the same bytes; None if none is."""
+        for written, read in point.overwrites:
+            if self.memory.coincide(written, read):
+                return written
+        return None
+
+    def call_over(self, storage: int, node: fx.Node, args: Any, kwargs: Any, found: Any) -> Any:
+        """Run the variant of an operator that writes into memory given to it: here, over what it reads.
+
+        Args:
+            storage: where the first result lies.
+            args, kwargs: what the operator is given.
+            found: what it returned before, which tells the layouts of its results.
+        """
+        operator = schema_holder(node.target)
+        variant = None if operator is None else out_variant(operator)
+        if variant is None:
+            return found
+        first, *others = tree_leaves(found)
+        outs = [self.memory.place(storage, first), *map(torch.empty_like, others)]
+        places = [out.data_ptr() for out in outs]
+        target, names = variant
+        target(*args, **kwargs, **dict(zip(names, outs, strict=True)))
+        if [out.data_ptr() for out in outs] != places:
+            raise ReplayError(f"node {node.name!r}: {target} does not write where it is told to")
+        return type(found)(outs) if isinstance(found, (tuple, list)) else outs[0]
 
     def settle(self, position: Any, found: Any, inputs: list[Any]) -> Any:
         """Move what a step returned to the storages of its values; views stay as they are."""

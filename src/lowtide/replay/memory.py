@@ -25,8 +25,19 @@ class Memory(Protocol):
         """A tensor with the storage's bytes and the shape, strides and type of ``like``."""
         ...
 
-    def spoil(self, storage: int) -> None:
-        """The storage is about to be written from end to end: what it holds now is worth nothing."""
+    def coincide(self, a: int, b: int) -> bool:
+        """Whether two storages are exactly the same bytes."""
+        ...
+
+    def lies_in(self, inner: int, outer: int, distance: int) -> bool:
+        """Whether one storage lies inside another, so many bytes above its start."""
+        ...
+
+    def spoil(self, storage: int, spare: Iterable[int] = ()) -> None:
+        """The storage is about to be written from end to end: what it holds now is worth nothing.
+
+        Except the bytes of those that are to be spared.
+        """
         ...
 
     def move(self, tick: int, to: int, written: Iterable[int]) -> None:
@@ -41,7 +52,15 @@ class SeparateMemory:
         """Fresh bytes."""
         return torch.empty_strided(like.shape, like.stride(), dtype=like.dtype)
 
-    def spoil(self, storage: int) -> None:
+    def coincide(self, a: int, b: int) -> bool:
+        """Never."""
+        return False
+
+    def lies_in(self, inner: int, outer: int, distance: int) -> bool:
+        """Never."""
+        return False
+
+    def spoil(self, storage: int, spare: Iterable[int] = ()) -> None:
         """Nothing is shared, so nothing can be spoilt."""
 
     def move(self, tick: int, to: int, written: Iterable[int]) -> None:
@@ -91,10 +110,30 @@ class ArenaMemory:
         flat = arena[offset : offset + needed].view(like.dtype)
         return flat.as_strided(like.shape, like.stride())
 
-    def spoil(self, storage: int) -> None:
+    def coincide(self, a: int, b: int) -> bool:
+        """Whether two storages have one offset and one size in one arena."""
+        return self.lies_in(a, b, 0) and self.program.storages[a].size == self.program.storages[b].size
+
+    def lies_in(self, inner: int, outer: int, distance: int) -> bool:
+        """Whether the plan puts one storage inside the other, at this distance."""
+        if inner not in self.buffer_of or outer not in self.buffer_of:
+            return False
+        places = []
+        for storage in (inner, outer):
+            position = self.buffer_of[storage]
+            start = self.plan.offsets[position]
+            places.append((self.plan.problem.buffers[position].arena, start))
+        (arena, start), (other, base) = places
+        size, room = self.program.storages[inner].size, self.program.storages[outer].size
+        assert size is not None
+        assert room is not None
+        return arena == other and start == base + distance and distance + size <= room
+
+    def spoil(self, storage: int, spare: Iterable[int] = ()) -> None:
         """Poison the storage, so that a step that writes over what it still reads is found out."""
         if storage in self.buffer_of:
-            self.poison(self.buffer_of[storage], frozenset())
+            spared = frozenset(self.buffer_of[s] for s in spare if s in self.buffer_of)
+            self.poison(self.buffer_of[storage], spared)
 
     def move(self, tick: int, to: int, written: Iterable[int]) -> None:
         """Poison what the plan says is dead, except for bytes that belong to something alive.
