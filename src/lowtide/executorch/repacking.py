@@ -19,11 +19,12 @@ from lowtide.frontends.pte.methods import Place, alignment_in
 from lowtide.frontends.pte.writing import rewrite
 from lowtide.pack.registry import Options
 from lowtide.planner import plan_problem
-from lowtide.problem import Arena, align_up
+from lowtide.problem import Arena, Buffer, align_up
 
 if TYPE_CHECKING:
     from lowtide.files import StrPath
-    from lowtide.problem import Plan
+    from lowtide.frontends.pte.flow import Layout
+    from lowtide.problem import Plan, Problem
 
 _XNNPACK_PADDING = 64
 """Bytes that its kernels may read past the end of an arena (``XNN_EXTRA_BYTES``)."""
@@ -112,7 +113,7 @@ def repack(
         if not any(True for _ in method.planned):
             continue
         unsafe = any(finding.method == method.name for finding in before.findings)
-        mover = _Mover(analysis, alignment, unsafe, shared)
+        mover = _Mover(analysis, alignment, unsafe, shared, _state_of_others(analysis, analyses))
         offsets[method.name], sizes[method.name], done = mover.run(packer, options)
         changes += done
     if all(change.reason for change in changes):
@@ -151,14 +152,40 @@ def _shared_arenas(analyses: tuple[Analysis, ...]) -> frozenset[int]:
     return frozenset(memory for memory in stateful if memory > 1 and used.get(memory, 0) > 1)
 
 
+def _state_of_others(analysis: Analysis, analyses: tuple[Analysis, ...]) -> list[Place] | None:
+    """Bytes in a method's arenas that other methods keep state in, and that the method has left alone so far.
+
+    A runtime may load the methods of a file into one block of memory, as ExecuTorch's Python runtime does.
+    None if no method has any state, or there is one method only.
+    """
+    planning = [other for other in analyses if any(True for _ in other.method.planned)]
+    if len(planning) < 2 or not any(other.views.state for other in planning):
+        return None
+    mine = [tensor.place for tensor in analysis.method.planned if tensor.place is not None]
+    found: dict[Place, None] = {}
+    for other in planning:
+        for value in sorted(other.views.state) if other is not analysis else ():
+            place = other.method.tensors[value].place
+            if place is None or place.stop > analysis.method.arenas.get(place.memory, 0):
+                continue
+            if not any(place.overlaps(own) for own in mine) and not any(place.overlaps(p) for p in found):
+                found[place] = None
+    return list(found)
+
+
 class _Mover:
     """Decides about one method."""
 
     def __init__(
-        self, analysis: Analysis, alignment: int | None, unsafe: bool, shared: frozenset[int]
+        self,
+        analysis: Analysis,
+        alignment: int | None,
+        unsafe: bool,
+        shared: frozenset[int],
+        others: list[Place] | None,
     ) -> None:
         self.analysis, self.method = analysis, analysis.method
-        self.unsafe, self.shared = unsafe, shared
+        self.unsafe, self.shared, self.others = unsafe, shared, others
         self.old = {t.index: t.place for t in self.method.planned if t.place is not None}
         self.memories = sorted({place.memory for place in self.old.values()})
         nowhere = [memory for memory in self.memories if memory not in self.method.arenas]
@@ -169,7 +196,9 @@ class _Mover:
             )
         self.asked = alignment or ALIGNMENT
         self.unit = {
-            memory: self.asked if alignment else alignment_in(self.method, memory, self.asked)
+            memory: self.asked
+            if alignment
+            else alignment_in(self.method, memory, least=self.asked, slack=self.slack(memory))
             for memory in self.memories
         }
 
@@ -204,7 +233,8 @@ class _Mover:
 
     def plan(self, packer: str, options: Options) -> tuple[Plan, dict[int, Place]]:
         layout = layout_of(self.analysis, self.unit)
-        problem = replace(layout.problem, arenas=tuple(Arena(memory) for memory in self.memories))
+        arenas = tuple(Arena(memory) for memory in self.memories)
+        problem = replace(self.pinned(layout), arenas=arenas)
         plan = plan_problem(problem, packer=packer, options=options)
         places = {}
         for value, old in self.old.items():
@@ -213,11 +243,30 @@ class _Mover:
             places[value] = Place(old.memory, start, start + old.stop - old.start)
         return plan, places
 
+    def pinned(self, layout: Layout) -> Problem:
+        """The problem, with state where it was if other methods must find it there, or leave it in peace."""
+        problem = layout.problem
+        if self.others is None:
+            return problem
+        buffers = list(problem.buffers)
+        for value in self.analysis.views.state:
+            position, place = layout.buffer.get(value), self.old.get(value)
+            if position is not None and place is not None:
+                unit = (place.start & -place.start) or 1
+                kept = min(buffers[position].alignment, unit) if place.start else buffers[position].alignment
+                buffers[position] = replace(buffers[position], offset=place.start, alignment=kept)
+        always = ((0, len(layout.flow.points)),)
+        buffers += [
+            Buffer(f"state of other methods {i}", p.stop - p.start, always, arena=p.memory, offset=p.start)
+            for i, p in enumerate(self.others)
+        ]
+        return replace(problem, buffers=tuple(buffers))
+
     def slack(self, memory: int) -> int:
         """Bytes at the end of an arena that a backend may count on."""
         backends = {delegate.id for delegate in self.method.plan.delegates or ()}
         if not backends:
             return 0
         end = max((p.stop for p in self.old.values() if p.memory == memory), default=0)
-        behind = max(self.method.arenas.get(memory, 0) - align_up(end, self.unit[memory]), 0)
+        behind = max(self.method.arenas.get(memory, 0) - align_up(end, ALIGNMENT), 0)
         return min(behind, _XNNPACK_PADDING) if backends == {XNNPACK} else behind

@@ -174,7 +174,9 @@ def methods_of(program: Any, name: str) -> tuple[Method, ...]:
     return tuple(_method(plan, name) for plan in program.execution_plan)
 
 
-def alignment_in(method: Method, memory: int, least: int = 1, most: int = _LARGEST_ALIGNMENT) -> int:
+def alignment_in(
+    method: Method, memory: int, *, least: int = 1, most: int = _LARGEST_ALIGNMENT, slack: int = 0
+) -> int:
     """The alignment that an arena seems to be planned with.
 
     The largest power of two that every offset in it is a multiple of, and that its size leaves room to round
@@ -185,6 +187,7 @@ def alignment_in(method: Method, memory: int, least: int = 1, most: int = _LARGE
         method: which has it.
         memory: the arena's memory id.
         least, most: bytes; powers of two.
+        slack: bytes at the arena's end that are no tensor's.
     """
     places = [t.place for t in method.planned if t.place is not None and t.place.memory == memory]
     end = max((place.stop for place in places), default=0)
@@ -192,7 +195,7 @@ def alignment_in(method: Method, memory: int, least: int = 1, most: int = _LARGE
     while unit < most and all(place.start % (2 * unit) == 0 for place in places):
         odd = {place.start for place in places if (place.stop - place.start) % (2 * unit)}
         by_chance = unit >= _CACHE_LINE and len(odd) < _WITNESSES
-        if by_chance or method.arenas.get(memory, 0) < align_up(end, 2 * unit):
+        if by_chance or method.arenas.get(memory, 0) - slack < align_up(end, 2 * unit):
             break
         unit *= 2
     return unit
