@@ -46,6 +46,8 @@ def _help(docstring: str | None) -> list[str]:
     lines = []
     for line in inspect.cleandoc(docstring or "").splitlines():
         if line.strip().startswith("lowtide "):
+            if len(lines) > 1 and not lines[-1] and lines[-2].startswith("    "):
+                lines.pop()
             lines.append(f"    {line.strip()}")
         else:
             lines.append(
@@ -55,7 +57,7 @@ def _help(docstring: str | None) -> list[str]:
 
 
 def _parameters(command: Any) -> list[str]:
-    rows = ["| | |", "|---|---|"]
+    rows = ["| argument or option | |", "|---|---|"]
     for parameter in command.params:
         if parameter.param_type_name == "argument":
             rows.append(f"| `{parameter.metavar}` | {_cell(parameter.help)} |")

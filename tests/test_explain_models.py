@@ -14,6 +14,7 @@ from torch import fx  # noqa: E402
 
 import lowtide  # noqa: E402
 from lowtide.api import Loaded, Request, load  # noqa: E402
+from lowtide.replay import replay  # noqa: E402
 from lowtide.report.explain import explain_loaded  # noqa: E402
 from lowtide.report.findings import Advice, Explanation  # noqa: E402
 from models import CONTROL_FLOW_MODELS, REAL_MODELS  # noqa: E402
@@ -155,6 +156,18 @@ def test_constants_computed_ahead_of_time(name: str) -> None:
     assert not [a for a in changed.advice if a.kind == "constants"]
     assert loaded.program is not None
     assert all(map(torch.equal, before, run(exported, inputs)))
+
+
+@pytest.mark.parametrize("name", [pytest.param("bert", marks=pytest.mark.slow), "early_exit"])
+def test_outputs_over_inputs(name: str) -> None:
+    exported, inputs = export(name)
+    _, explanation = explained(exported)
+    found = advice(explanation, "in_place")
+    plan = lowtide.plan(exported, in_place=True)
+    assert plan.arenas == found.peaks
+    assert explanation.peak_bytes - plan.arena_bytes == found.wins
+    assert lowtide.verify(plan, exported, in_place=True).followed
+    assert replay(load(exported, Request(in_place=True)).imported, plan, inputs).runs == 2
 
 
 class LateMask(torch.nn.Module):

@@ -20,6 +20,9 @@ def check(
     no_plan_state: o.NoPlanState = False,
     reset_state: o.ResetState = False,
     pins: o.Pins = False,
+    in_place: o.InPlace = False,
+    elide_copies: o.ElideCopies = False,
+    method: o.Method = None,
     json: o.JsonOut = False,
     quiet: o.Quiet = False,
     verbose: o.Verbose = False,
@@ -39,7 +42,17 @@ def check(
     from lowtide.report.budget import check_budget
 
     limits = o.parse_limits(max_arena, "budget")
-    request = o.request(alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins)
+    request = o.request(
+        alignment,
+        no_plan_inputs,
+        no_plan_outputs,
+        no_plan_state,
+        reset_state,
+        pins,
+        method=method,
+        in_place=in_place,
+        elide_copies=elide_copies,
+    )
     _, plan = planned(
         file,
         request,

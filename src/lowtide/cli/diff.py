@@ -31,6 +31,9 @@ def diff(
     no_plan_state: o.NoPlanState = False,
     reset_state: o.ResetState = False,
     pins: o.Pins = False,
+    in_place: o.InPlace = False,
+    elide_copies: o.ElideCopies = False,
+    method: o.Method = None,
     json: o.JsonOut = False,
     markdown: o.MarkdownOut = False,
     quiet: o.Quiet = False,
@@ -54,7 +57,17 @@ def diff(
 
     if json and markdown:
         raise InputError("--json and --markdown cannot share stdout: run the command twice")
-    request = o.request(alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins)
+    request = o.request(
+        alignment,
+        no_plan_inputs,
+        no_plan_outputs,
+        no_plan_state,
+        reset_state,
+        pins,
+        method=method,
+        in_place=in_place,
+        elide_copies=elide_copies,
+    )
     (first, before), (second, after) = (
         planned(
             file,

@@ -25,6 +25,7 @@ def explain(
     no_plan_state: o.NoPlanState = False,
     reset_state: o.ResetState = False,
     pins: o.Pins = False,
+    method: o.Method = None,
     json: o.JsonOut = False,
     markdown: o.MarkdownOut = False,
     verbose: o.Verbose = False,
@@ -48,7 +49,9 @@ def explain(
 
     if json and markdown:
         raise InputError("--json and --markdown cannot share stdout: run the command twice")
-    request = o.request(alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins)
+    request = o.request(
+        alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins, method=method
+    )
     with working(f"reading {file}", verbose=verbose):
         loaded = load(file, request)
     with working("looking for the peak", verbose=verbose):

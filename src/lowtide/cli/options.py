@@ -77,6 +77,13 @@ NoPlanState = Annotated[
 ResetState = Annotated[
     bool, typer.Option("--reset-state", help="State starts afresh at every run: its bytes may be reused.")
 ]
+InPlace = Annotated[
+    bool,
+    typer.Option("--in-place", help="Outputs may lie over inputs that die, where the kernel is right so."),
+]
+ElideCopies = Annotated[
+    bool, typer.Option("--elide-copies", help="What a step copies may lie where the copy is.")
+]
 Pins = Annotated[bool, typer.Option("--pins", help="Read a CSV's offset column as fixed offsets.")]
 Capacity = Annotated[
     list[str] | None,
@@ -119,6 +126,8 @@ def request(
     pins: bool = False,
     capacity: list[str] | None = None,
     method: str | None = None,
+    in_place: bool = False,
+    elide_copies: bool = False,
 ) -> Request:
     """What the options ask of a program."""
     from lowtide.api import Request
@@ -132,6 +141,8 @@ def request(
         pins=pins,
         capacity=parse_capacity(capacity),
         method=method,
+        in_place=in_place,
+        elide_copies=elide_copies,
     )
 
 

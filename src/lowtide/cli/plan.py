@@ -56,6 +56,8 @@ def plan(
     no_plan_state: o.NoPlanState = False,
     reset_state: o.ResetState = False,
     pins: o.Pins = False,
+    in_place: o.InPlace = False,
+    elide_copies: o.ElideCopies = False,
     method: o.Method = None,
     seed: o.Seed = 0,
     threads: o.Threads = 0,
@@ -77,6 +79,8 @@ def plan(
 
       lowtide plan buffers.csv --capacity 1MiB --csv offsets.csv
 
+      lowtide plan model.pt2 --in-place --elide-copies
+
       lowtide plan model.pt2 --header model_plan.h --header-offsets
 
       lowtide plan model.pte --method forward
@@ -91,7 +95,16 @@ def plan(
     if (json, csv, header).count("-") > 1:
         raise InputError("only one output can have stdout: write the others to files")
     request = o.request(
-        alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins, capacity, method
+        alignment,
+        no_plan_inputs,
+        no_plan_outputs,
+        no_plan_state,
+        reset_state,
+        pins,
+        capacity,
+        method,
+        in_place,
+        elide_copies,
     )
     with working(f"reading {file}", quiet=quiet, verbose=verbose):
         everything = load_all(file, request)

@@ -49,6 +49,13 @@ def show_plan(plan: Plan, name: str, reuse_pairs: int, *, verbose: bool = False)
     titles = ("arena", "buffers", "bytes", "live peak", "lower bound", "ratio", "")
     columns = [Column(title) for title in titles]
     show_table(out, columns, _arenas(plan, both), _arenas(plan, "{:,}".format))
+    if plan.applied:
+        over = sum(applied.technique == "in-place" for applied in plan.applied)
+        elided = len(plan.applied) - over
+        if over:
+            out.print(f"{many(over, 'output')} over an input that dies at the step.")
+        if elided:
+            out.print(f"{many(elided, 'copy')} in the bytes of what is copied.")
     if plan.problem.frees:
         count = many(len(plan.problem.frees), "buffer")
         out.print(f"{count} of unbounded size, not planned; the plan says where each is freed.")
@@ -99,10 +106,9 @@ def planned(
     """What a file holds and its plan: the one that it holds, or else a new one; ``verified`` either way."""
     from typing import cast
 
-    from lowtide.api import load
+    from lowtide.api import load, plan_loaded
     from lowtide.hierarchy import Hierarchy
     from lowtide.pack.registry import Options
-    from lowtide.planner import plan_problem
     from lowtide.verifier import verify
 
     with working(f"reading {file}", quiet=quiet, verbose=verbose):
@@ -110,15 +116,15 @@ def planned(
     plan = loaded.plan
     if plan is None:
         with searching(quiet, verbose=verbose) as progress:
-            plan = plan_problem(
-                loaded.problem,
+            plan = plan_loaded(
+                loaded,
                 packer=packer,
                 hierarchy=cast(Hierarchy, hierarchy),
                 options=Options(timeout=timeout, seed=seed, threads=threads, progress=progress),
             )
     if verified:
         with working(f"verifying {file}", quiet=quiet, verbose=verbose):
-            verify(plan, loaded.program)
+            verify(plan, loaded.runs)
     return loaded, plan
 
 

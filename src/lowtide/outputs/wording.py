@@ -78,6 +78,10 @@ def advice_sentence(advice: Advice) -> str:
         return f"Read what {subject} copies instead of the copy"
     if advice.kind == "copies":
         return f"Do without all {many(len(advice.subject), 'copy')} whose results could be views: {subject}"
+    if advice.kind == "in_place":
+        return f"Plan with --in-place: kernels that may write over an input that dies do so at {subject}"
+    if advice.kind == "elide_copies":
+        return f"Plan with --elide-copies: what is copied lies where the copy is at {subject}"
     if advice.kind == "delay":
         return f"Run {subject} later, just before {advice.until}"
     return f"Do not keep {subject} while it waits for {advice.until}: compute it again, or keep it elsewhere"

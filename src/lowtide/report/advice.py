@@ -5,22 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lowtide.flow import FlowGraph
+from lowtide.pack.registry import Options
 from lowtide.report import changes
 from lowtide.report.curve import live_peaks, without_buffers
 from lowtide.report.findings import Advice
 from lowtide.report.peaks import Touches
+from lowtide.techniques import Techniques, plan_program
 from lowtide.timeline import build_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from lowtide.flow import FlowGraph
     from lowtide.problem import Buffer, Lifetime, Plan, Problem
     from lowtide.program import Program
     from lowtide.report.findings import AdviceKind, Peak
 
 TRIALS = 12
 """Changes of one kind that are tried, the largest buffers first: each lays the program out anew."""
+
+SECONDS = 1.0
+"""For the search of a plan that makes use of a technique; most meet their bound in milliseconds."""
 
 
 class Adviser:
@@ -48,6 +53,7 @@ class Adviser:
             self.constants(self.program)
             self.copies(self.program)
             self.waits(self.program, self.flow)
+            self.techniques(self.program)
         else:
             for kind, of in (("inputs", "input"), ("outputs", "output")):
                 ids = {buffer.id for buffer in self.problem.buffers if buffer.kind == of}
@@ -124,6 +130,19 @@ class Adviser:
             self.add("copy", [names[copy]], self.peaks_of(changes.drop_copies(program, [copy])))
         if len(copies) > 1:
             self.add("copies", names.values(), self.peaks_of(changes.drop_copies(program, copies)))
+
+    def techniques(self, program: Program) -> None:
+        """What the planner itself can do where it may: the arena of such a plan against the live peak."""
+        arenas = self.problem.without_capacity().arenas
+        for kind, allowed in (
+            ("in_place", Techniques(in_place=True)),
+            ("elide_copies", Techniques(elide_copies=True)),
+        ):
+            options = Options(timeout=SECONDS)
+            plan = plan_program(program, allowed, options=options, arenas=arenas)
+            steps = dict.fromkeys(applied.step for applied in plan.applied)
+            if steps:
+                self.add("in_place" if kind == "in_place" else "elide_copies", steps, plan.arenas)
 
     def waits(self, program: Program, flow: FlowGraph) -> None:
         """Buffers that nobody uses at a peak: made later, or not kept meanwhile."""

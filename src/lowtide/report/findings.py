@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
     from lowtide.problem import Lifetime
 
-AdviceKind = Literal["packing", "inputs", "outputs", "constants", "copy", "copies", "delay", "wait"]
+AdviceKind = Literal[
+    "packing", "inputs", "outputs", "constants", "copy", "copies", "delay", "wait", "in_place", "elide_copies"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,8 @@ class Advice:
     Args:
         kind: packing: the plan is above its bound; inputs, outputs: keep them where the caller has them;
             constants: compute ahead of time what depends on constants alone; copy, copies: read what was
-            copied instead; delay: run a step later; wait: do not keep a buffer while nobody uses it.
+            copied instead; delay: run a step later; wait: do not keep a buffer while nobody uses it;
+            in_place, elide_copies: plan with this technique; here ``peaks`` are the arenas of such a plan.
         subject: names of the steps or buffers that it is about.
         wins: bytes by which the live peaks of all arenas fall together.
         peaks: the live peak of each arena afterwards, by memory id.
