@@ -23,7 +23,17 @@ require_supported()
 
 from lowtide.executorch.algorithm import algorithm  # noqa: E402
 from lowtide.executorch.auditing import Audit, Finding, audit  # noqa: E402
+from lowtide.executorch.folding import FoldConstants  # noqa: E402
 from lowtide.executorch.planning_pass import MemoryPlanningPass  # noqa: E402
 from lowtide.executorch.repacking import Repacked, repack  # noqa: E402
 
-__all__ = ["Audit", "Finding", "MemoryPlanningPass", "Repacked", "algorithm", "audit", "repack"]
+__all__ = [
+    "Audit",
+    "Finding",
+    "FoldConstants",
+    "MemoryPlanningPass",
+    "Repacked",
+    "algorithm",
+    "audit",
+    "repack",
+]
