@@ -23,6 +23,8 @@ from lowtide.verifier import verify as verify_plan
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from lowtide.contents import Contents
+    from lowtide.flow import FlowGraph
     from lowtide.frontends.pte import LoadedMethod
     from lowtide.frontends.torch_export import Imported
     from lowtide.hierarchy import Hierarchy
@@ -54,7 +56,8 @@ class Loaded:
     """Something to plan, the program that it came from, and the plan that it came with, if any.
 
     ``follow`` is there instead of a program where a front end has program points of its own: it follows the
-    bytes of a plan through them. ``name`` tells apart what one file holds; ``remarks`` are for people.
+    bytes of a plan through them; ``flow`` are the points that ``plan`` is of, ``contents`` what the file has
+    beside its arenas. ``name`` tells apart what one file holds; ``remarks`` are for people.
     """
 
     problem: Problem
@@ -62,6 +65,8 @@ class Loaded:
     imported: Imported | None = None
     plan: Plan | None = None
     follow: Follow | None = None
+    flow: FlowGraph | None = None
+    contents: Contents | None = None
     name: str = ""
     remarks: tuple[str, ...] = ()
     request: Request = field(default_factory=Request)
@@ -194,7 +199,13 @@ def _is_pte(source: Any) -> bool:
 
 def _of_method(method: LoadedMethod) -> Loaded:
     return Loaded(
-        method.problem, plan=method.plan, follow=method.follow, name=method.name, remarks=method.remarks
+        method.problem,
+        plan=method.plan,
+        follow=method.follow,
+        flow=method.flow,
+        contents=method.contents,
+        name=method.name,
+        remarks=method.remarks,
     )
 
 

@@ -16,6 +16,7 @@ from lowtide.timeline import build_problem
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from lowtide.contents import Contents
     from lowtide.flow import FlowGraph
     from lowtide.problem import Buffer, Lifetime, Plan, Problem
     from lowtide.program import Program
@@ -44,7 +45,7 @@ class Adviser:
         self.before = live_peaks(problem)
         self.found: list[Advice] = []
 
-    def run(self, plan: Plan | None) -> tuple[Advice, ...]:
+    def run(self, plan: Plan | None, contents: Contents | None = None) -> tuple[Advice, ...]:
         """All advice that wins anything, most bytes first."""
         if plan is not None:
             self.packing(plan)
@@ -58,6 +59,8 @@ class Adviser:
             for kind, of in (("inputs", "input"), ("outputs", "output")):
                 ids = {buffer.id for buffer in self.problem.buffers if buffer.kind == of}
                 self.try_problem("inputs" if kind == "inputs" else "outputs", ids)
+            if contents is not None:
+                self.try_problem("constants", set(contents.computed), costs=contents.computed_bytes)
         return tuple(sorted(self.found, key=lambda advice: -advice.wins))
 
     def add(
@@ -89,11 +92,12 @@ class Adviser:
             subject = tuple(f"arena {id}" for id, size in above.items() if size)
             self.found.append(Advice("packing", subject, wins, dict(self.before), exact=False))
 
-    def try_problem(self, kind: AdviceKind, ids: set[str]) -> None:
+    def try_problem(self, kind: AdviceKind, ids: set[str], costs: int = 0) -> None:
         """What the problem would be without some buffers."""
-        if ids:
-            names = [buffer.label for buffer in self.problem.buffers if buffer.id in ids]
-            self.add(kind, names, live_peaks(without_buffers(self.problem, ids)))
+        gone = [buffer for buffer in self.problem.buffers if buffer.id in ids]
+        names = [buffer.label for buffer in sorted(gone, key=lambda buffer: -buffer.size)]
+        if names:
+            self.add(kind, names, live_peaks(without_buffers(self.problem, ids)), costs=costs)
 
     def interface(self, program: Program) -> None:
         """Inputs, and outputs, in memory that the caller provides."""

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lowtide.operators import base_name, is_random
+
 if TYPE_CHECKING:
     from lowtide.program import Program, Region, Step, Storage, Value
 
@@ -19,15 +21,6 @@ _COPIES = re.compile(
     "reshape|flatten|_unsafe_view|view_copy|permute_copy|transpose_copy|t_copy|unsqueeze_copy|squeeze_copy|"
     "slice_copy|select_copy|narrow_copy|expand_copy|as_strided_copy"
 )
-_RANDOM = re.compile(
-    r"rand|bernoulli|multinomial|dropout|poisson|exponential|uniform|^normal|geometric|empty"
-)
-
-
-def base_name(operator: str) -> str:
-    """``clone`` of ``aten.clone.default`` and of ``aten::clone.out``."""
-    parts = re.split(r"::|\.", operator)
-    return parts[1] if len(parts) > 1 else parts[0]
 
 
 def storages_of(program: Program) -> list[frozenset[int] | None]:
@@ -75,7 +68,7 @@ class Folded:
     Args:
         program: without the steps.
         steps: qualified names of the steps that are gone.
-        storages: names of the storages that became constants.
+        storages: names of the storages that became constants, largest first.
         bytes: of constants that the rest of the program reads, and that were in the arena.
     """
 
@@ -103,7 +96,7 @@ def fold_constants(program: Program) -> Folded:
             if (
                 own
                 and not (step.effects or step.call or step.partial or step.scratch)
-                and not _RANDOM.search(base_name(step.operator))
+                and not is_random(step.operator)
                 and all(read is not None and read <= known for read in reads)
                 and all(writers.get(s) == 1 and _is_fixed(program.storages[s]) for s in own)
             ):
@@ -119,7 +112,7 @@ def fold_constants(program: Program) -> Folded:
     return Folded(
         replace(changed, regions=regions),
         tuple(f"{program.regions[position].name}/{name}" for position, name in folded),
-        tuple(program.storages[s].name for s in sorted(made)),
+        tuple(program.storages[s].name for s in sorted(made, key=lambda s: -(program.storages[s].size or 0))),
         sum(program.storages[s].size or 0 for s in made & still_used),
     )
 

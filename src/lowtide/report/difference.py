@@ -172,8 +172,10 @@ def compare(
     changes.sort(key=lambda change: (change.kind == "moved", -abs(change.bytes)))
     peaks = []
     for side, plan in enumerate((old, new)):
-        program = loaded[side].program if loaded is not None else None
-        flow = None if program is None else lower(program)
+        flow = None
+        if loaded is not None:
+            program, flow = loaded[side].program, loaded[side].flow
+            flow = flow if program is None else lower(program)
         peaks.append({peak.arena: peak.at for peak in find_peaks(plan.problem, flow, plan)})
     uses = [{use.id: use for use in plan.uses} for plan in (old, new)]
     arenas = []

@@ -38,13 +38,15 @@ def explain(source: Any, *, name: str | None = None, **request: Any) -> Explanat
 
 def explain_loaded(loaded: Loaded, name: str) -> Explanation:
     """As explain, for what has been loaded."""
-    program, plan = loaded.program, loaded.plan
-    flow = None if program is None else lower(program)
-    peaks = find_peaks(loaded.problem, flow, plan)
-    advice = Adviser(loaded.problem, program, flow, peaks).run(plan)
+    program, plan, flow = loaded.program, loaded.plan, loaded.flow
+    problem = loaded.problem if plan is None else plan.problem
+    if program is not None:
+        flow = lower(program)
+    peaks = find_peaks(problem, flow, plan)
+    advice = Adviser(problem, program, flow, peaks).run(plan, loaded.contents)
     return Explanation(
         name=str(name),
-        buffers=len(loaded.problem.buffers),
+        buffers=len(problem.buffers),
         followed=flow is not None,
         peaks=peaks,
         advice=advice,

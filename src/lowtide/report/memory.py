@@ -19,14 +19,10 @@ def shares(loaded: Loaded) -> tuple[Share, ...]:
     """Every kind of memory by name, as far as the file tells."""
     program = loaded.program
     found = list(_planned(loaded))
-    if program is None:
-        constants = Share("constants", False, None, _NO_PROGRAM)
-    else:
-        held = sum(s.size or 0 for s in program.storages if s.kind == "constant")
-        constants = Share("constants", False, held, "weights and other tensors that come with the program")
+    if program is not None:
         found += _unplanned(program)
     found += [
-        constants,
+        _constants(loaded),
         _delegates(loaded),
         _scratch(loaded, delegates=True),
         _scratch(loaded, delegates=False),
@@ -40,6 +36,16 @@ def shares(loaded: Loaded) -> tuple[Share, ...]:
         )
     )
     return tuple(found)
+
+
+def _constants(loaded: Loaded) -> Share:
+    if loaded.program is not None:
+        held = sum(s.size or 0 for s in loaded.program.storages if s.kind == "constant")
+    elif loaded.contents is not None:
+        held = loaded.contents.constant_bytes
+    else:
+        return Share("constants", False, None, _NO_PROGRAM)
+    return Share("constants", False, held, "weights and other tensors that come with the program")
 
 
 def _planned(loaded: Loaded) -> Iterator[Share]:
@@ -69,12 +75,15 @@ def _unplanned(program: Program) -> Iterator[Share]:
 
 def _delegates(loaded: Loaded) -> Share:
     what = "delegate blobs"
-    if loaded.program is None:
+    if loaded.program is not None:
+        count = sum(region.kind == "delegate" for region in loaded.program.regions)
+        sizes = [len(blob) for blob in _blobs(loaded.imported)]
+    elif loaded.contents is not None:
+        count, sizes = len(loaded.contents.delegate_bytes), list(loaded.contents.delegate_bytes)
+    else:
         return Share(what, False, None, _NO_PROGRAM)
-    count = sum(region.kind == "delegate" for region in loaded.program.regions)
     if not count:
         return Share(what, False, 0, "the program has no delegates")
-    sizes = [len(blob) for blob in _blobs(loaded.imported)]
     if len(sizes) != count:
         return Share(what, False, None, f"{count} in the program; their sizes are not told")
     return Share(what, False, sum(sizes), f"{count} in the program")
@@ -101,7 +110,9 @@ def _scratch(loaded: Loaded, *, delegates: bool) -> Share:
         if buffer.kind == "scratch" and (kinds.get(buffer.region) == "delegate") == delegates
     ]
     what = "delegate scratch" if delegates else "kernel scratch"
-    if delegates and loaded.program is not None and "delegate" not in kinds.values():
+    known = loaded.program is not None or loaded.contents is not None
+    calls = "delegate" in kinds.values() or (loaded.contents is not None and loaded.contents.delegate_bytes)
+    if delegates and known and not calls:
         return Share(what, False, 0, "the program has no delegates")
     if sizes:
         return Share(what, True, sum(sizes), "as declared; what was not declared is not counted")

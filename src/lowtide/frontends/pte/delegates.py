@@ -23,7 +23,7 @@ def output_count(file: PteFile, method: Method, delegate: int) -> int | None:
     """How many of a delegate's arguments, counted from the last, are outputs; None if nobody knows."""
     if method.plan.delegates[delegate].id != XNNPACK:
         return None
-    blob = _blob(file, method, delegate)
+    blob = blob_of(file, method, delegate)
     if blob[_XNNPACK_AT : _XNNPACK_AT + 4] != _XNNPACK_MAGIC or len(blob) < 18:
         return None
     start, size = struct.unpack_from("<II", blob, _XNNPACK_AT + 6)
@@ -36,7 +36,8 @@ def output_count(file: PteFile, method: Method, delegate: int) -> int | None:
         return None
 
 
-def _blob(file: PteFile, method: Method, delegate: int) -> memoryview:
+def blob_of(file: PteFile, method: Method, delegate: int) -> memoryview:
+    """What a delegate of a method was given: bytes that only its backend understands."""
     reference = method.plan.delegates[delegate].processed
     if reference.location.name == "INLINE":
         return memoryview(bytes(file.program.backend_delegate_data[reference.index].data or b""))

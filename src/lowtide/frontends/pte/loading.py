@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lowtide.errors import InputError, UnsupportedError
 from lowtide.frontends.pte.analysis import analyse
+from lowtide.frontends.pte.contents import contents_of
 from lowtide.frontends.pte.flow import layout_of, own_layout
 from lowtide.frontends.pte.methods import Place, alignment_in
 from lowtide.pack.bounds import live_peak, lower_bound
@@ -14,6 +15,8 @@ from lowtide.problem import Arena, ArenaUse, Plan, Problem, end_of
 from lowtide.violation import Violation
 
 if TYPE_CHECKING:
+    from lowtide.contents import Contents
+    from lowtide.flow import FlowGraph
     from lowtide.frontends.pte.analysis import Analysis
     from lowtide.frontends.pte.flow import Layout
     from lowtide.frontends.pte.reading import PteFile
@@ -29,6 +32,8 @@ class LoadedMethod:
         problem: what is to be placed.
         plan: what the file itself plans, of the tensors that are ever alive.
         follow: follows any plan's bytes through the method's program points.
+        flow: program points that the file's own plan is of.
+        contents: what the method takes beside its arenas.
         remarks: for people: what the file's own plan leaves unused, an arena a line.
     """
 
@@ -36,6 +41,8 @@ class LoadedMethod:
     problem: Problem
     plan: Plan
     follow: Follow
+    flow: FlowGraph
+    contents: Contents
     remarks: tuple[str, ...]
 
 
@@ -100,6 +107,8 @@ def _load(file: PteFile, analysis: Analysis, alignment: int) -> LoadedMethod:
         problem,
         _own_plan(analysis, replace(own.problem, arenas=arenas)),
         follow,
+        own.flow,
+        contents_of(file, analysis),
         tuple(_remark(analysis, own, memory, problem) for memory in memories),
     )
 
