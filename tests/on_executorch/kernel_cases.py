@@ -22,6 +22,9 @@ FLAT = ((), (1,), (3,), (17,), (1001,), (33, 65), (2, 3, 5), (2, 3, 4, 7), (1, 2
 LAST = ((2, 5, 4, 7), (1, 3, 9, 8))
 """Shapes in the channels-last order."""
 
+FEW = ((), (1001,), (2, 3, 5), (2, 3, 4, 7))
+"""For types other than 32-bit floats, which run through the same code."""
+
 Tensor = torch.Tensor
 Make = Callable[[Tensor, "Maker"], Iterator[tuple[tuple[Any, ...], dict[str, Any], tuple[int, ...]]]]
 

@@ -22,9 +22,10 @@ from torch.utils import _pytree as pytree
 from lowtide.executorch import MemoryPlanningPass
 from lowtide.executorch.copies import refresh_outputs
 from lowtide.executorch.effects import effect_of
+from lowtide.executorch.importing import Request, import_modules
 from lowtide.executorch.kernels import operator_name
 from lowtide.executorch.lifetimes import write_lifetimes
-from lowtide.executorch.specs import nodes_in, spec_of, specs_of
+from lowtide.executorch.specs import Groups, nodes_in, spec_of, specs_of
 from lowtide.executorch.writing import write_plan
 from lowtide.problem import ArenaUse, Plan
 from lowtide.timeline import build_problem
@@ -101,7 +102,8 @@ class Overlay(MemoryPlanningPass):
 
     def _plan(self, graph_module: torch.fx.GraphModule, signature: Any) -> None:
         self._set_alloc_node_spec(graph_module)
-        imported = self._import(graph_module, signature)
+        request = Request(self.alignment, signature, True, True, True, device_aware=False)
+        imported = import_modules(graph_module, request, Groups())
         problem = build_problem(imported.program)
         offsets = []
         end = 0
