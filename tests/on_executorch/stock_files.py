@@ -16,9 +16,7 @@ from torch import nn
 from zoo import ZOO
 
 from lowtide.executorch import MemoryPlanningPass
-
-RIGHT_THOUGH_UNSAFE = {"result_viewed_in_a_branch"}
-"""A kernel that reads an element before it writes it writes exactly over what it reads."""
+from models import REAL_MODELS
 
 NOT_TOLD_BY_FILE = {"init_that_lives_on"}
 """Files of which two programs that compute different things have the very same bytes."""
@@ -57,6 +55,15 @@ def files_of(name: str) -> Files:
     except Exception:
         stock = None
     return Files(calls, eager(model, calls), stock, lower(edge, MemoryPlanningPass()).buffer)
+
+
+@cache
+def real_files(name: str) -> tuple[Inputs, bytes, bytes]:
+    """Inputs of a real model, its stock file, and Lowtide's."""
+    torch.manual_seed(0)
+    model, inputs = REAL_MODELS[name]()
+    edge = edge_of(model, inputs)
+    return inputs, lower(edge, StockPass()).buffer, lower(edge, MemoryPlanningPass()).buffer
 
 
 def stock_file(name: str) -> bytes:

@@ -234,8 +234,10 @@ class _Search:
                 if other in written and slot < other:
                     what, partner = "writes two tensors that share bytes", written[other]
                 elif other in reads and other not in written:
-                    if (value, reads[other]) in effect.copies and pointers.coincide(slot, other):
-                        continue  # a copy of bytes to where they are
+                    if other in pointers.unharmed(at, now, value, slot):
+                        continue
+                    if pointers.may_lie_over(at, value, slot, reads[other], other):
+                        continue
                     what, partner = "writes over what it reads", reads[other]
                 else:
                     continue

@@ -183,13 +183,13 @@ class Pointers:
         """Facts whose content a point destroys, whatever their state."""
         effect = self.analysis.effects[at]
         killed = 0
-        copies = dict(effect.copies)
         for value in effect.writes:
             for slot in self.slots(now, value):
-                killed |= self.over.get(slot, 0)
-                for source in self.slots(now, copies[value]) if value in copies else ():
-                    if self.coincide(slot, source):
-                        killed &= ~self.of_slot[source]
+                over = self.over.get(slot, 0)
+                if over & now.intact:
+                    for other in self.unharmed(at, now, value, slot):
+                        over &= ~self.of_slot[other]
+                killed |= over
         for value in effect.defines:
             value = self.root(value)
             mine = self.of_value.get(value, 0)
@@ -225,9 +225,36 @@ class Pointers:
             lost |= ((now.lost >> n & 1) | (not seen)) << number
         return Facts(intact, lost)
 
-    def coincide(self, slot: int, other: int) -> bool:
-        """Whether two slots are the very same bytes, so that a copy from one to the other changes nothing."""
-        return slot in self.places and self.places[slot] == self.places.get(other)
+    def unharmed(self, at: int, now: Facts, value: int, slot: int) -> set[int]:
+        """Slots that lie over one that is written and keep their bytes: they are copied to where they are."""
+        effect = self.analysis.effects[at]
+        read = {other: v for v in effect.reads for other in self.slots(now, v)}
+        near = [other for other in self.overlapping.get(slot, ()) if other in read]
+        if not near:
+            return set()
+        same = [*self.analysis.allowance(at).same, *((to, source, 0) for to, source in effect.copies)]
+        return {other for other in near if self._in_place(value, slot, read[other], other, same)}
+
+    def _in_place(
+        self, written: int, slot: int, read: int, other: int, same: list[tuple[int, int, int]]
+    ) -> bool:
+        """Whether one of some copies is between these tensors, which lie as it says."""
+        for inner, outer, distance in same:
+            if (inner, outer) == (written, read) and self.distance(slot, other) == distance:
+                return True
+            if (inner, outer) == (read, written) and self.distance(other, slot) == distance:
+                return True
+        return False
+
+    def distance(self, slot: int, other: int) -> int | None:
+        """Bytes from the start of one slot to that of another; None if they are not in one arena."""
+        a, b = self.places.get(slot), self.places.get(other)
+        return a.start - b.start if a is not None and b is not None and a.memory == b.memory else None
+
+    def may_lie_over(self, at: int, value: int, slot: int, read: int, other: int) -> bool:
+        """Whether a kernel may write one slot over another, which it reads, as they lie."""
+        exact = self.places.get(slot) == self.places.get(other)
+        return exact and (value, read) in self.analysis.allowance(at).over
 
     def sees(self, value: int, slot: int) -> bool:
         """Whether a tensor that should see a slot does: a static view does only if it lies there."""

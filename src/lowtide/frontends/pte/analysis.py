@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from lowtide.frontends.pte.allowances import Allowance, allowance_of
 from lowtide.frontends.pte.effects import effects_of
 from lowtide.frontends.pte.methods import methods_of
 from lowtide.frontends.pte.paths import paths_of
@@ -37,6 +38,13 @@ class Analysis:
     paths: Paths
     views: Views
     begins: dict[tuple[int, int], tuple[int, ...]]
+    _allowances: dict[int, Allowance] = field(default_factory=dict, repr=False, compare=False)
+
+    def allowance(self, at: int) -> Allowance:
+        """What the kernel of an instruction allows; looked up when somebody asks, as it seldom matters."""
+        if at not in self._allowances:
+            self._allowances[at] = allowance_of(self.method, self.method.instructions[at])
+        return self._allowances[at]
 
     @property
     def unknown(self) -> tuple[int, ...]:

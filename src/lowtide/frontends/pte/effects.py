@@ -58,7 +58,7 @@ class Effect:
             to see the new ones.
         updates: tensors of which it changes some bytes in place.
         gathers: tensors that it fills a part at a time, in a loop.
-        copies: pairs ``(to, from)`` of ``overwrites`` that get the same bytes as another tensor has.
+        copies: pairs ``(to, from)`` of ``overwrites``, where ``to`` is ``from``'s bytes afterwards.
         moves: pairs ``(to, from)``: from here on ``to`` is ``from``'s tensor.
         views: pairs ``(to, from)``: ``to`` gets ``from``'s bytes to look at.
         may_view: pairs as for views, where it may also keep its own.

@@ -61,7 +61,7 @@ class TensorValue:
         index: its position there.
         size: bytes, at the upper bound of its shape.
         place: the bytes that the file plans for it, or None.
-        dtype, shape: as in the file.
+        dtype, shape, order: as in the file; ``order`` lists dimensions from the outermost in memory.
         element: bytes of one element.
         static: whether its shape is fixed.
         stored: position of its first or constant bytes among those that the file holds; 0 for none.
@@ -75,6 +75,7 @@ class TensorValue:
     place: Place | None
     dtype: str
     shape: tuple[int, ...]
+    order: tuple[int, ...]
     element: int
     static: bool
     stored: int
@@ -252,6 +253,7 @@ def _tensor(index: int, tensor: Any, name: str) -> TensorValue:
         place=place,
         dtype=dtype.lower(),
         shape=tuple(tensor.sizes or ()),
+        order=tuple(tensor.dim_order or ()),
         element=element,
         static=tensor.shape_dynamism.name == "STATIC",
         stored=tensor.data_buffer_idx,

@@ -1,0 +1,156 @@
+"""What a kernel's own code allows: outputs exactly over inputs, and copies of bytes to where they are.
+
+The same tables and rules serve ExecuTorch's planning pass (``lowtide.executorch.kernels``) and programs of
+``torch.export`` (``lowtide.frontends.torch_export.moves``); here they are asked about calls in a ``.pte``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lowtide.frontends.pte.effects import operator_named
+
+if TYPE_CHECKING:
+    from lowtide.frontends.pte.methods import Method, PteInstruction, TensorValue
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What is harmless although tensors share bytes.
+
+    Args:
+        over: pairs of tensors ``(written, read)`` that may lie in exactly the same bytes.
+        same: triples ``(inner, outer, distance)``: afterwards ``inner`` is the same bytes as ``outer`` from
+            ``distance`` bytes on, one of them being written and the other read.
+    """
+
+    over: frozenset[tuple[int, int]] = frozenset()
+    same: tuple[tuple[int, int, int], ...] = ()
+
+
+def allowance_of(method: Method, instruction: PteInstruction) -> Allowance:
+    """What an instruction's kernel allows; nothing if it is not known."""
+    if instruction.kind != "kernel":
+        return Allowance()
+    operator = operator_named(instruction.operator)
+    if operator is None or len(instruction.args) < len(operator._schema.arguments):
+        return Allowance()
+    call = _Call(method, operator, instruction.args)
+    return Allowance(call.over(), call.same())
+
+
+class _Call:
+    """A call with tensors of no bytes in place of its own."""
+
+    def __init__(self, method: Method, operator: Any, values: tuple[int, ...]) -> None:
+        self.method, self.operator = method, operator
+        self.behind: dict[int, int] = {}
+        self.args: list[Any] = []
+        self.kwargs: dict[str, Any] = {}
+        self.results: list[Any] = []
+        self.outputs: list[int] = []
+        self.first: tuple[int, ...] = ()
+        self.inputs: list[int] = []
+        for position, (declared, value) in enumerate(zip(operator._schema.arguments, values, strict=False)):
+            tensors = method.tensors_in((value,))
+            if declared.is_out:
+                self.outputs += tensors
+                self.results += [self.meta(tensor) for tensor in tensors]
+                continue
+            self.inputs += tensors
+            if position == 0:
+                self.first = tensors
+            content = self.content(value)
+            if declared.kwarg_only:
+                self.kwargs[declared.name] = content
+            else:
+                self.args.append(content)
+
+    def over(self) -> frozenset[tuple[int, int]]:
+        from lowtide.executorch.kernels import ELEMENTWISE, FIRST
+
+        name = str(self.operator._schema.name).split("::")[1]
+        tensors = self.method.tensors
+        if name in ELEMENTWISE:
+            outputs, allowed = self.outputs, self.inputs
+        elif name in FIRST:
+            outputs, allowed = self.outputs[:1], list(self.first)
+        else:
+            return frozenset()
+        return frozenset(
+            (output, given)
+            for output in outputs
+            for given in allowed
+            if self.inputs.count(given) == allowed.count(given)
+            and _lie_alike(tensors[output], tensors[given])
+        )
+
+    def same(self) -> tuple[tuple[int, int, int], ...]:
+        from lowtide.frontends.torch_export.moves import moves_of
+
+        try:
+            moves = list(moves_of(self.operator, self.args, self.kwargs, self.results))
+        except Exception:  # no call that PyTorch would make: of that nothing is known
+            return ()
+        return tuple((self.behind[id(a)], self.behind[id(b)], distance) for a, b, distance in moves)
+
+    def content(self, value: int) -> Any:
+        """What the value table holds, with tensors of no bytes for tensors."""
+        content = self.method.plan.values[value].val
+        kind = type(content).__name__
+        if kind == "Tensor":
+            return self.meta(value)
+        if kind in ("TensorList", "OptionalTensorList"):
+            return [self.meta(item) if item >= 0 else None for item in content.items]
+        if kind == "IntList":  # numbers that the program may compute, by their own values
+            return [
+                self.method.scalar(item) if 0 <= item < len(self.method.plan.values) else None
+                for item in content.items
+            ]
+        if kind in ("BoolList", "DoubleList"):
+            return list(content.items)
+        return self.method.scalar(value)
+
+    def meta(self, value: int) -> Any:
+        """A tensor that is laid out as the value; None if that is known at run time only."""
+        import torch
+
+        tensor = self.method.tensors.get(value)
+        dtype = getattr(torch, _DTYPES.get(tensor.dtype, ""), None) if tensor is not None else None
+        if (
+            tensor is None
+            or not tensor.static
+            or dtype is None
+            or sorted(tensor.order) != list(range(len(tensor.shape)))
+        ):
+            return None
+        strides, step = [0] * len(tensor.shape), 1
+        for dim in reversed(tensor.order):
+            strides[dim] = step
+            step *= max(tensor.shape[dim], 1)
+        made = torch.empty_strided(tensor.shape, strides, dtype=dtype, device="meta")
+        self.behind[id(made)] = value
+        return made
+
+
+def _lie_alike(a: TensorValue, b: TensorValue) -> bool:
+    return a.static and b.static and (a.dtype, a.shape, a.order) == (b.dtype, b.shape, b.order)
+
+
+_DTYPES = {
+    "byte": "uint8",
+    "char": "int8",
+    "short": "int16",
+    "int": "int32",
+    "long": "int64",
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "bool": "bool",
+    "bfloat16": "bfloat16",
+    "uint16": "uint16",
+    "uint32": "uint32",
+    "uint64": "uint64",
+}
+"""PyTorch's names of ExecuTorch's scalar types."""
