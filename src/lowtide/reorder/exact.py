@@ -14,10 +14,11 @@ from __future__ import annotations
 import heapq
 import time
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from lowtide.reorder.model import Model
     from lowtide.reorder.units import Unit
@@ -138,3 +139,19 @@ class Search:
             done, path = self.came_from[done]
             units[:0] = path
         return tuple(step for position in units for step in self.units[position].steps)
+
+
+def orders_below(model: Model, ceiling: int, most: int) -> Iterator[tuple[int, ...]]:
+    """Orders whose peak is below a ceiling, so many at the most."""
+
+    def extend(done: int, live: int, order: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        if done == model.everything:
+            yield order
+        for step in range(model.count):
+            if not done >> step & 1 and not model.earlier[step] & ~done:
+                peak, after = model.run(step, done, live)
+                if peak < ceiling:
+                    yield from extend(done | 1 << step, after, (*order, step))
+
+    if model.floor < ceiling:
+        yield from islice(extend(0, model.live(0), ()), most)

@@ -7,7 +7,7 @@ loop, is looked at in that activation of it in which most bytes are alive.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,8 @@ from lowtide.reorder.model import Instant, LiveRange, Model, Sharing, Work
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from lowtide.flow import FlowGraph
-    from lowtide.program import Program
+    from lowtide.flow import FlowGraph, Point
+    from lowtide.program import Program, Step
     from lowtide.reorder.dependences import Access
 
 
@@ -92,8 +92,10 @@ class Modeller:
     def of_activation(self, activation: int, accesses: list[Access], earlier: tuple[int, ...]) -> Model:
         ranges, at = self.live_ranges(accesses)
         floor = max((self.bytes_at(tick) for tick in self.layout.edges[activation]), default=0)
+        steps = self.flow.program.regions[self.flow.activations[activation].region].steps
         work = tuple(
-            self.work(activation, position, access, ranges, at) for position, access in enumerate(accesses)
+            self.work(step, position, access, ranges, at)
+            for position, (step, access) in enumerate(zip(steps, accesses, strict=True))
         )
         return Model(earlier, tuple(ranges), work, floor=floor)
 
@@ -145,51 +147,51 @@ class Modeller:
 
     def work(
         self,
-        activation: int,
+        step: Step,
         position: int,
         access: Access,
         ranges: list[LiveRange],
         at: dict[tuple[int, int], int],
     ) -> Work:
-        """What a step needs while it runs: its instants, and what it may put over or into what."""
+        """What a step needs while it runs: its instants, or what it may put over or into what."""
+        if step.call is None:
+            return Work(shares=self.shares(position, self.flow.points[access.start], ranges, at))
+        touched = {leader: found for (leader, user), found in at.items() if user == position}
+        lives = {leader: ranges[found] for leader, found in touched.items()}
+        used = {leader for leader, life in lives.items() if life.lasting or life.users >> position + 1}
+        return Work(self.instants(access, touched, used))
 
-        def live_range(storage: int) -> int | None:
-            return at.get((self.leader[storage], position))
+    def shares(
+        self, position: int, point: Point, ranges: list[LiveRange], at: dict[tuple[int, int], int]
+    ) -> tuple[Sharing, ...]:
+        """What a step may put over or into what dies there, as ``find_coincidences`` and ``find_nests`` do.
 
-        step = self.flow.program.regions[self.flow.activations[activation].region].steps[position]
-        instants: tuple[Instant, ...] = ()
+        A buffer that has several lives may clash in another of them, so it is left out.
+        """
+        storages = self.flow.program.storages
         pairs: list[tuple[int, int, int, bool]] = []
-        if step.call is not None:
-            touched = {leader: found for (leader, user), found in at.items() if user == position}
-            used = {
-                leader
-                for leader, r in touched.items()
-                if ranges[r].lasting or ranges[r].users >> position + 1
-            }
-            instants = self.instants(access, touched, used)
-        point = self.flow.points[access.start]
-        if self.in_place and step.call is None:
-            storages = self.flow.program.storages
+        if self.in_place:
             pairs += [
                 (written, read, storages[read].size or 0, True)
                 for written, read in point.overwrites
                 if storages[written].size == storages[read].size
                 and storages[written].arena == storages[read].arena
             ]
-        if self.elide_copies and step.call is None:
-            written = bits(point.writes)
-            for same in point.matches:
-                other, ending = same.inner, same.outer
-                if not written >> other & 1:
-                    other, ending = ending, other
-                size = self.flow.program.storages[same.inner].size or 0
-                pairs.append((other, ending, size, False))
+        for same in point.matches if self.elide_copies else ():
+            made_inside = same.inner in point.writes
+            other, ending = (same.inner, same.outer) if made_inside else (same.outer, same.inner)
+            pairs.append((other, ending, storages[same.inner].size or 0, False))
+        if not pairs:
+            return ()
+        lives = Counter(leader for leader, _ in {(leader, life) for (leader, _), life in at.items()})
         shares = []
-        for taking, ending, size, whole in pairs:
-            a, b = live_range(taking), live_range(ending)
-            if a is not None and b is not None and a != b and ranges[a].start == position:
+        for written, read, size, whole in pairs:
+            new, old = self.leader[written], self.leader[read]
+            a, b = at.get((new, position)), at.get((old, position))
+            single = lives[new] == lives[old] == 1
+            if a is not None and b is not None and a != b and single and ranges[a].start == position:
                 shares.append(Sharing(a, b, size, whole))
-        return Work(instants, tuple(shares))
+        return tuple(shares)
 
     def instants(self, access: Access, touched: dict[int, int], used: set[int]) -> tuple[Instant, ...]:
         """What a step that runs regions needs at each point of them, if only what it writes lives on.

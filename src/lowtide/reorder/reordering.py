@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lowtide.constants import DEFAULT_TIMEOUT
 from lowtide.pack.registry import Options
 from lowtide.planner import plan_problem
+from lowtide.reorder.exact import orders_below
 from lowtide.reorder.modelling import Modeller
 from lowtide.reorder.solving import solve
 from lowtide.timeline import build_problem
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
     from lowtide.problem import Arena, Plan
     from lowtide.program import Program
     from lowtide.reorder.exact import Budget
+    from lowtide.reorder.model import Model
+
+TINY = 10
+"""Where the only region has no more steps, every order that could win is packed, if need be."""
+
+TRIED = 200
+"""So many of them at the most."""
 
 Edges = Mapping[int, Sequence[tuple[int, int]]]
 """For each region pairs of steps that keep their order, the earlier first."""
@@ -111,18 +119,41 @@ def reorder(
     """
     options = options or Options(timeout=DEFAULT_TIMEOUT)
     sharing = {"in_place": in_place, "elide_copies": elide_copies}
-    candidate, searched = _search(program, sharing, edges or {}, budget)
 
     def plan(chosen: Program) -> Plan:
         problem = build_problem(chosen, arenas=arenas, **sharing)
         return plan_problem(problem, packer=packer, hierarchy=hierarchy, options=options)
 
+    candidate, searched = _search(program, sharing, edges or {}, budget)
     before = plan(program)
-    after = plan(candidate) if candidate is not program else before
-    if after.arena_bytes < before.arena_bytes:
-        return Reordering(candidate, searched, before, after, searched)
-    kept = tuple(_as_given(region) for region in searched)
-    return Reordering(program, kept, before, before, searched)
+    given = tuple(map(_as_given, searched))
+    best = Reordering(program, given, before, before, searched)
+    if candidate is not program:
+        after = plan(candidate)
+        if after.arena_bytes < before.arena_bytes:
+            best = replace(best, program=candidate, regions=searched, after=after)
+    if len(program.regions) == len(searched) == 1 and len(searched[0].order) <= TINY:
+        best = _try_all(best, program, Modeller(program, **sharing).model(0, (edges or {}).get(0, ())), plan)
+    return best
+
+
+def _try_all(
+    best: Reordering, given: Program, model: Model | None, plan: Callable[[Program], Plan]
+) -> Reordering:
+    """Pack every order that could be better: one of higher peak may leave fewer gaps."""
+    assert model is not None
+    (region,) = best.searched
+    for order in orders_below(model, best.after.arena_bytes, TRIED):
+        if best.after.arena_bytes <= region.bound:
+            break
+        if model.peak(order) >= best.after.arena_bytes:
+            continue
+        program = with_order(given, 0, order)
+        found = plan(program)
+        if found.arena_bytes < best.after.arena_bytes:
+            chosen = replace(region, order=order, peak_after=model.peak(order))
+            best = replace(best, program=program, regions=(chosen,), after=found)
+    return best
 
 
 def _as_given(region: RegionOrder) -> RegionOrder:
