@@ -110,6 +110,7 @@ class Layout:
         if step.call is None:
             effects |= bool((fills | changes) & self.stateful)
             scratch = bits(step.scratch)
+            changes |= fills & reads & ~scratch
             return Access(start, stop, reads, fills & ~(reads | scratch), changes, effects, scratch=scratch)
         own = bits(i for i, s in enumerate(flow.program.storages) if s.region in inside)
         own &= ~(self.live_in(start) | self.live_in(stop) | self.stateful)

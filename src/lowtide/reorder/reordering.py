@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from lowtide.constants import DEFAULT_TIMEOUT
 from lowtide.pack.registry import Options
-from lowtide.planner import plan_problem
 from lowtide.reorder.exact import orders_below
 from lowtide.reorder.modelling import Modeller
 from lowtide.reorder.solving import solve
-from lowtide.timeline import build_problem
+from lowtide.techniques import Techniques, plan_program
 
 if TYPE_CHECKING:
     from lowtide.hierarchy import Hierarchy
@@ -121,8 +120,14 @@ def reorder(
     sharing = {"in_place": in_place, "elide_copies": elide_copies}
 
     def plan(chosen: Program) -> Plan:
-        problem = build_problem(chosen, arenas=arenas, **sharing)
-        return plan_problem(problem, packer=packer, hierarchy=hierarchy, options=options)
+        return plan_program(
+            chosen,
+            Techniques(in_place, elide_copies),
+            packer=packer,
+            hierarchy=hierarchy,
+            options=options,
+            arenas=arenas,
+        )
 
     candidate, searched = _search(program, sharing, edges or {}, budget)
     before = plan(program)
