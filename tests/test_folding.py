@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lowtide.errors import InputError
-from lowtide.folding import fold_constants
+from lowtide.transforms.folding import fold_constants
 
 
 class Model(torch.nn.Module):

@@ -23,12 +23,15 @@ from lowtide.verifier import verify as verify_plan
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from torch.export import ExportedProgram
+    from torch.fx import GraphModule
+
     from lowtide.contents import Contents
     from lowtide.flow import FlowGraph
     from lowtide.frontends.pte import LoadedMethod
     from lowtide.frontends.torch_export import Imported
     from lowtide.hierarchy import Hierarchy
-    from lowtide.problem import Progress
+    from lowtide.problem import Applied, Progress
     from lowtide.verifier import Follow
 
 
@@ -40,12 +43,19 @@ class Request(Options):
     """What is planned, of a program or of a file: the options of programs, and some of single formats.
 
     Args:
+        fold_constants: whether what depends on an exported program's parameters and constants alone is
+            computed ahead of time.
+        fold_limit: bytes by which the constants may grow for it; None for as much as it takes.
+        reorder: whether independent steps of an exported program may move, so that fewer bytes are alive.
         pins: read the ``offset`` column of a CSV as fixed offsets.
         capacity: bytes that a plan may take, as a number or such as ``"256KiB"``: of the only arena, or by
             memory id.
         method: which method of a ``.pte``; None for the only one that plans memory.
     """
 
+    fold_constants: bool = False
+    fold_limit: int | None = None
+    reorder: bool = False
     pins: bool = False
     method: str | None = None
     capacity: Capacity | Mapping[int, Capacity] | None = None
@@ -69,6 +79,7 @@ class Loaded:
     contents: Contents | None = None
     name: str = ""
     remarks: tuple[str, ...] = ()
+    applied: tuple[Applied, ...] = ()
     request: Request = field(default_factory=Request)
 
     @property
@@ -100,7 +111,7 @@ def plan(
         threads: workers; 0 for one a processor.
         progress: called now and then with the best so far and the number of search nodes.
         request: see ``Request``: alignment, plan_inputs, plan_outputs, plan_state, reset_state, scratch,
-            in_place, elide_copies, pins, capacity, method.
+            in_place, elide_copies, fold_constants, fold_limit, reorder, pins, capacity, method.
 
     Raises:
         InputError: the source, or an option, cannot be used.
@@ -122,15 +133,17 @@ def plan_loaded(loaded: Loaded, *, packer: str, hierarchy: Hierarchy, options: r
     request = loaded.request
     techniques = Techniques(request.in_place, request.elide_copies)
     if loaded.program is None or techniques == Techniques():
-        return plan_problem(loaded.problem, packer=packer, hierarchy=hierarchy, options=options)
-    return plan_program(
-        loaded.program,
-        techniques,
-        packer=packer,
-        hierarchy=hierarchy,
-        options=options,
-        limit=lambda problem: _with_capacity(problem, request.capacity),
-    )
+        found = plan_problem(loaded.problem, packer=packer, hierarchy=hierarchy, options=options)
+    else:
+        found = plan_program(
+            loaded.program,
+            techniques,
+            packer=packer,
+            hierarchy=hierarchy,
+            options=options,
+            limit=lambda problem: _with_capacity(problem, request.capacity),
+        )
+    return replace(found, applied=(*loaded.applied, *found.applied)) if loaded.applied else found
 
 
 def verify(plan: Plan, source: Any = None, **request: Any) -> Report:
@@ -229,12 +242,33 @@ def _loaded(source: Any, request: Request) -> Loaded:
         if isinstance(source, torch_export.Imported):
             return Loaded(_problem_of(source.program, request), source.program, source)
         if isinstance(source, (ExportedProgram, fx.GraphModule)):
-            imported = torch_export.import_program(source, request)
-            return Loaded(_problem_of(imported.program, request), imported.program, imported)
+            return _load_graph(source, request)
     raise InputError(
         f"a {type(source).__name__} cannot be planned: pass an ExportedProgram, an fx.GraphModule, "
         "a Problem, or the path of a .pt2, .pte, .csv or .json file"
     )
+
+
+def _load_graph(source: ExportedProgram | GraphModule, request: Request) -> Loaded:
+    """A program of PyTorch's, changed first if the request wants that."""
+    from lowtide.frontends import torch_export
+
+    applied: tuple[Applied, ...] = ()
+    remarks: tuple[str, ...] = ()
+    if request.fold_constants or request.reorder:
+        from lowtide.transforms import transform
+
+        changed = transform(
+            source,
+            fold_constants=request.fold_constants,
+            fold_limit=request.fold_limit,
+            reorder=request.reorder,
+            options=request,
+        )
+        source, applied, remarks = changed.program, changed.applied, changed.remarks
+    imported = torch_export.import_program(source, request)
+    problem = _problem_of(imported.program, request)
+    return Loaded(problem, imported.program, imported, applied=applied, remarks=remarks)
 
 
 def _problem_of(program: Program, request: Request) -> Problem:

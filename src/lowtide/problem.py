@@ -205,19 +205,20 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A step at which live storages share bytes, because its kernel allows it.
+    """A step of which a plan makes more than lifetimes do.
 
     Args:
         step: qualified name.
-        technique: ``in-place`` (the output lies exactly over the input) or ``elided-copy`` (what the step
-            copies is where it belongs already).
-        written, read: names of the storages.
+        technique: ``in-place`` (the output lies exactly over an input that dies), ``elided-copy`` (what the
+            step copies is where it belongs already), ``reordered`` (it runs at another time) or ``folded`` (it
+            is a constant).
+        written, read: names of the storages that share bytes; empty where that is not the point.
     """
 
     step: str
     technique: str
-    written: str
-    read: str
+    written: str = ""
+    read: str = ""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ def check(
     no_plan_state: o.NoPlanState = False,
     reset_state: o.ResetState = False,
     pins: o.Pins = False,
+    level: o.Level = 0,
     in_place: o.InPlace = False,
     elide_copies: o.ElideCopies = False,
     method: o.Method = None,
@@ -52,6 +53,7 @@ def check(
         method=method,
         in_place=in_place,
         elide_copies=elide_copies,
+        level=level,
     )
     _, plan = planned(
         file,

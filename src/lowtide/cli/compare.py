@@ -39,6 +39,7 @@ def compare(
     no_plan_state: o.NoPlanState = False,
     reset_state: o.ResetState = False,
     pins: o.Pins = False,
+    level: o.Level = 0,
     json: JsonOut = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -55,7 +56,9 @@ def compare(
     from lowtide.hierarchy import POLICIES
     from lowtide.pack.registry import names
 
-    request = o.request(alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins)
+    request = o.request(
+        alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins, level=level
+    )
     with working(f"reading {file}", quiet=quiet or json):
         loaded = load(file, request)
     rows = []

@@ -31,6 +31,7 @@ def diff(
     no_plan_state: o.NoPlanState = False,
     reset_state: o.ResetState = False,
     pins: o.Pins = False,
+    level: o.Level = 0,
     in_place: o.InPlace = False,
     elide_copies: o.ElideCopies = False,
     method: o.Method = None,
@@ -67,6 +68,7 @@ def diff(
         method=method,
         in_place=in_place,
         elide_copies=elide_copies,
+        level=level,
     )
     (first, before), (second, after) = (
         planned(

@@ -25,6 +25,7 @@ def explain(
     no_plan_state: o.NoPlanState = False,
     reset_state: o.ResetState = False,
     pins: o.Pins = False,
+    level: o.Level = 0,
     method: o.Method = None,
     json: o.JsonOut = False,
     markdown: o.MarkdownOut = False,
@@ -50,7 +51,14 @@ def explain(
     if json and markdown:
         raise InputError("--json and --markdown cannot share stdout: run the command twice")
     request = o.request(
-        alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins, method=method
+        alignment,
+        no_plan_inputs,
+        no_plan_outputs,
+        no_plan_state,
+        reset_state,
+        pins,
+        method=method,
+        level=level,
     )
     with working(f"reading {file}", verbose=verbose):
         loaded = load(file, request)

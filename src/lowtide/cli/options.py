@@ -84,6 +84,30 @@ InPlace = Annotated[
 ElideCopies = Annotated[
     bool, typer.Option("--elide-copies", help="What a step copies may lie where the copy is.")
 ]
+FoldConstants = Annotated[
+    bool, typer.Option("--fold-constants", help="Compute ahead of time what depends on weights alone.")
+]
+FoldLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--fold-limit",
+        metavar="SIZE",
+        show_default=False,
+        help="Bytes by which constants may grow for it, such as 64KiB.",
+    ),
+]
+Reorder = Annotated[bool, typer.Option("--reorder", help="Move independent steps to lower the peak.")]
+Level = Annotated[
+    int,
+    typer.Option(
+        "-O",
+        "--optimize",
+        metavar="LEVEL",
+        min=0,
+        max=3,
+        help="0: lifetimes alone; 1: --in-place; 2: and --elide-copies; 3: and --fold-constants, --reorder.",
+    ),
+]
 Pins = Annotated[bool, typer.Option("--pins", help="Read a CSV's offset column as fixed offsets.")]
 Capacity = Annotated[
     list[str] | None,
@@ -128,6 +152,10 @@ def request(
     method: str | None = None,
     in_place: bool = False,
     elide_copies: bool = False,
+    fold_constants: bool = False,
+    fold_limit: str | None = None,
+    reorder: bool = False,
+    level: int = 0,
 ) -> Request:
     """What the options ask of a program."""
     from lowtide.api import Request
@@ -141,8 +169,11 @@ def request(
         pins=pins,
         capacity=parse_capacity(capacity),
         method=method,
-        in_place=in_place,
-        elide_copies=elide_copies,
+        in_place=in_place or level >= 1,
+        elide_copies=elide_copies or level >= 2,
+        fold_constants=fold_constants or level >= 3,
+        fold_limit=None if fold_limit is None else parse_size(fold_limit),
+        reorder=reorder or level >= 3,
     )
 
 

@@ -56,8 +56,12 @@ def plan(
     no_plan_state: o.NoPlanState = False,
     reset_state: o.ResetState = False,
     pins: o.Pins = False,
+    level: o.Level = 0,
     in_place: o.InPlace = False,
     elide_copies: o.ElideCopies = False,
+    fold_constants: o.FoldConstants = False,
+    fold_limit: o.FoldLimit = None,
+    reorder: o.Reorder = False,
     method: o.Method = None,
     seed: o.Seed = 0,
     threads: o.Threads = 0,
@@ -79,7 +83,7 @@ def plan(
 
       lowtide plan buffers.csv --capacity 1MiB --csv offsets.csv
 
-      lowtide plan model.pt2 --in-place --elide-copies
+      lowtide plan model.pt2 -O3 --fold-limit 64KiB
 
       lowtide plan model.pt2 --header model_plan.h --header-offsets
 
@@ -103,8 +107,12 @@ def plan(
         pins,
         capacity,
         method,
-        in_place,
-        elide_copies,
+        in_place=in_place,
+        elide_copies=elide_copies,
+        fold_constants=fold_constants,
+        fold_limit=fold_limit,
+        reorder=reorder,
+        level=level,
     )
     with working(f"reading {file}", quiet=quiet, verbose=verbose):
         everything = load_all(file, request)

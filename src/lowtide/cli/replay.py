@@ -27,6 +27,12 @@ def replay(
     no_plan_outputs: o.NoPlanOutputs = False,
     no_plan_state: o.NoPlanState = False,
     reset_state: o.ResetState = False,
+    level: o.Level = 0,
+    in_place: o.InPlace = False,
+    elide_copies: o.ElideCopies = False,
+    fold_constants: o.FoldConstants = False,
+    fold_limit: o.FoldLimit = None,
+    reorder: o.Reorder = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Run FILE.pt2 on its example inputs with every tensor at its planned offset; compare every bit.
@@ -40,11 +46,25 @@ def replay(
 
       lowtide replay model.pt2 --plan plan.json --times 3
     """
-    from lowtide.api import load
+    from lowtide.api import load, plan_loaded
     from lowtide.cli.screen import counting
-    from lowtide.planner import plan_problem
+    from lowtide.constants import DEFAULT_TIMEOUT
+    from lowtide.pack.registry import Options
 
-    loaded = load(file, o.request(alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state))
+    request = o.request(
+        alignment,
+        no_plan_inputs,
+        no_plan_outputs,
+        no_plan_state,
+        reset_state,
+        in_place=in_place,
+        elide_copies=elide_copies,
+        fold_constants=fold_constants,
+        fold_limit=fold_limit,
+        reorder=reorder,
+        level=level,
+    )
+    loaded = load(file, request)
     if loaded.imported is None:
         raise InputError(f"{file} holds no program to run: replay takes a .pt2 that torch.export saved")
     if plan_file is not None:
@@ -52,7 +72,8 @@ def replay(
 
         plan = read_plan(plan_file)
     else:
-        plan = plan_problem(loaded.problem)
+        options = Options(timeout=DEFAULT_TIMEOUT)
+        plan = plan_loaded(loaded, packer="auto", hierarchy="joint", options=options)
     from lowtide.replay import replay as run
 
     with counting("replaying", quiet) as progress:

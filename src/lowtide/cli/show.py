@@ -66,6 +66,7 @@ def show(
     no_plan_state: o.NoPlanState = False,
     reset_state: o.ResetState = False,
     pins: o.Pins = False,
+    level: o.Level = 0,
     method: o.Method = None,
     seed: o.Seed = 0,
     threads: o.Threads = 0,
@@ -95,7 +96,15 @@ def show(
     if [html, svg, trace].count("-") + term > 1:
         raise InputError("--term and - cannot share stdout: write all but one to files")
     request = o.request(
-        alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins, capacity, method
+        alignment,
+        no_plan_inputs,
+        no_plan_outputs,
+        no_plan_state,
+        reset_state,
+        pins,
+        capacity,
+        method,
+        level=level,
     )
     loaded, plan = planned(
         file,

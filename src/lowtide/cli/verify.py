@@ -16,6 +16,13 @@ def verify(
     no_plan_state: o.NoPlanState = False,
     reset_state: o.ResetState = False,
     pins: o.Pins = False,
+    method: o.Method = None,
+    level: o.Level = 0,
+    in_place: o.InPlace = False,
+    elide_copies: o.ElideCopies = False,
+    fold_constants: o.FoldConstants = False,
+    fold_limit: o.FoldLimit = None,
+    reorder: o.Reorder = False,
     quiet: o.Quiet = False,
     verbose: o.Verbose = False,
 ) -> None:
@@ -33,7 +40,21 @@ def verify(
     from lowtide.verifier import verify as check
 
     plan = read_plan(plan_file)
-    request = o.request(alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins)
+    request = o.request(
+        alignment,
+        no_plan_inputs,
+        no_plan_outputs,
+        no_plan_state,
+        reset_state,
+        pins,
+        method=method,
+        in_place=in_place,
+        elide_copies=elide_copies,
+        fold_constants=fold_constants,
+        fold_limit=fold_limit,
+        reorder=reorder,
+        level=level,
+    )
     with working(f"reading {file}", quiet=quiet, verbose=verbose):
         loaded = load(file, request)
     with working(f"verifying {plan_file}", quiet=quiet, verbose=verbose):

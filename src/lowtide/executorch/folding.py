@@ -5,7 +5,7 @@ from __future__ import annotations
 from executorch.exir.pass_base import ExportedProgramPassBase, ExportedProgramPassResult
 from torch.export import ExportedProgram
 
-from lowtide.folding import Folded, fold_constants
+from lowtide.transforms.folding import Folded, fold_constants
 
 
 class FoldConstants(ExportedProgramPassBase):  # type: ignore[misc]

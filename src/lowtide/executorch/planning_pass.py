@@ -6,6 +6,7 @@ import gc
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from executorch.exir.passes import MemoryPlanningPass as StockPass
@@ -23,10 +24,13 @@ from lowtide.executorch.copies import add_copies, declare_stacked, refresh_outpu
 from lowtide.executorch.importing import Imported, Request, import_modules
 from lowtide.executorch.inplace import find_requests, settle_requests
 from lowtide.executorch.lifetimes import write_lifetimes
+from lowtide.executorch.ordering import reorder_modules
 from lowtide.executorch.specs import Groups, mutable_buffers
 from lowtide.executorch.writing import write_plan
 from lowtide.pack.registry import Options
+from lowtide.problem import Applied
 from lowtide.techniques import Techniques, plan_program
+from lowtide.transforms import moved_steps
 from lowtide.verifier import Report, verify
 
 if TYPE_CHECKING:
@@ -64,6 +68,7 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         in_place: whether a kernel may write its output exactly over an input that dies there, if it is known
             to be right so (``kernels``).
         elide_copies: whether what a node copies may lie where the copy is, so that nothing moves.
+        reorder: whether independent nodes may move, so that fewer bytes are alive at the peak.
 
     Raises:
         InputError: an algorithm was given.
@@ -87,6 +92,7 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         threads: int = 0,
         in_place: bool = False,
         elide_copies: bool = False,
+        reorder: bool = False,
     ) -> None:
         if memory_planning_algo is not None:
             raise InputError(
@@ -106,6 +112,7 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         self.hierarchy: Hierarchy = hierarchy
         self.options = Options(timeout=timeout, seed=seed, threads=threads)
         self.techniques = Techniques(in_place, elide_copies)
+        self.reorder = reorder
         self.plans: list[Plan] = []
         self.reports: list[Report] = []
         self.notes: list[str] = []
@@ -160,7 +167,7 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
             plan_outputs=self.alloc_graph_output,
         )
         declare_stacked(graph_module)
-        imported = self._import(graph_module, signature)
+        imported, moved = self._import(graph_module, signature)
         plan = plan_program(
             imported.program,
             self.techniques,
@@ -168,6 +175,7 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
             hierarchy=self.hierarchy,
             options=self.options,
         )
+        plan = replace(plan, applied=(*moved, *plan.applied))
         self.reports.append(verify(plan, imported.program))
         self.plans.append(plan)
         write_plan(imported, plan)
@@ -186,8 +194,8 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         self.state = _MemoryPlanningState()
         self._finished = True
 
-    def _import(self, graph_module: fx.GraphModule, signature: Any) -> Imported:
-        """The whole tree as a Program, in-place reuse settled."""
+    def _import(self, graph_module: fx.GraphModule, signature: Any) -> tuple[Imported, list[Applied]]:
+        """The whole tree as a Program, in-place reuse settled and in its final order; and what was moved."""
         groups = Groups()
         requests = find_requests(graph_module)
         imported = self._read(graph_module, signature, groups)
@@ -197,7 +205,19 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
                 log.info(reason)
             self.notes += refused
             imported = self._read(graph_module, signature, groups)
-        return imported
+        if not self.reorder:
+            return imported, []
+        found = reorder_modules(
+            imported,
+            in_place=self.techniques.in_place,
+            elide_copies=self.techniques.elide_copies,
+            packer=self.packer,
+            hierarchy=self.hierarchy,
+            options=self.options,
+        )
+        if found.changed:
+            imported = self._read(graph_module, signature, groups)
+        return imported, [Applied(step, "reordered") for step in moved_steps(found)]
 
     def _read(self, graph_module: fx.GraphModule, signature: Any, groups: Groups) -> Imported:
         request = Request(

@@ -22,6 +22,7 @@ from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.utils import _pytree as pytree
 
 from lowtide.errors import InputError
+from lowtide.transforms.copying import copy_module, with_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -211,7 +212,7 @@ def _bytes(value: Any) -> int:
 
 def _rewrite(program: ExportedProgram, computed: Mapping[fx.Node, torch.Tensor]) -> ExportedProgram:
     """The program with some nodes turned into constants, and without what nobody needs then."""
-    module, mapping = _copied(program.graph_module)
+    module, mapping = copy_module(program.graph_module)
     graph, signature = module.graph, program.graph_signature
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
     used_before = {node.name for node in placeholders if node.users}
@@ -241,29 +242,13 @@ def _rewrite(program: ExportedProgram, computed: Mapping[fx.Node, torch.Tensor])
     targets = {spec.target for spec in specs}
     graph.lint()
     module.recompile()
-    return ExportedProgram(
-        root=module,
-        graph=graph,
-        graph_signature=type(signature)(specs, list(signature.output_specs)),
+    return with_module(
+        program,
+        module,
+        signature=type(signature)(specs, list(signature.output_specs)),
         state_dict={name: value for name, value in program.state_dict.items() if name in targets},
-        range_constraints=program.range_constraints,
-        module_call_graph=program.module_call_graph,
-        example_inputs=program.example_inputs,
         constants={name: value for name, value in constants.items() if name in targets},
-        verifiers=program.verifiers,
     )
-
-
-def _copied(module: fx.GraphModule) -> tuple[fx.GraphModule, dict[fx.Node, fx.Node]]:
-    """A copy of a module's graph, and which node is which."""
-    graph = fx.Graph()
-    mapping: dict[fx.Node, fx.Node] = {}
-    result = graph.graph_copy(module.graph, mapping)
-    output = graph.output(result)
-    output.meta = dict(module.graph.output_node().meta)
-    copy = fx.GraphModule(module, graph)
-    copy.meta = dict(module.meta)
-    return copy, mapping
 
 
 def _free_name(taken: Mapping[str, Any], wanted: str) -> str:

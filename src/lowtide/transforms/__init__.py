@@ -1,0 +1,128 @@
+"""Changes to an exported program before it is planned, that change none of its outputs by a bit.
+
+    >>> smaller = transform(exported, fold_constants=True, reorder=True)
+    >>> smaller.program, smaller.remarks
+
+The new program can be lowered, saved or planned as any other; the given one is left as it is.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from torch.export import ExportedProgram
+
+from lowtide.constants import ROOT
+from lowtide.errors import InputError
+from lowtide.problem import Applied
+from lowtide.transforms.copying import copy_program
+from lowtide.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from lowtide.options import Options
+    from lowtide.reorder import Reordering
+
+__all__ = ["Transformed", "moved_steps", "transform"]
+
+
+@dataclass(frozen=True)
+class Transformed:
+    """A changed program.
+
+    Args:
+        program: the new program; the given one if there was nothing to do.
+        applied: the steps that no longer run, and those that run at another time.
+        remarks: what was done, for people.
+    """
+
+    program: ExportedProgram
+    applied: tuple[Applied, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def transform(
+    program: ExportedProgram,
+    *,
+    fold_constants: bool = False,
+    fold_limit: int | None = None,
+    reorder: bool = False,
+    options: Options | None = None,
+) -> Transformed:
+    """Fold constants and reorder steps.
+
+    Args:
+        program: what torch.export made.
+        fold_constants: whether to compute what depends on parameters and constants alone.
+        fold_limit: bytes by which the constants may grow for it.
+        reorder: whether to move independent steps so that fewer bytes are alive at the peak.
+        options: how the program will be planned: what makes an order better.
+
+    Raises:
+        InputError: it is no exported program.
+        UnsupportedError: the program holds something that cannot be planned.
+    """
+    if not isinstance(program, ExportedProgram):
+        raise InputError(
+            f"a {type(program).__name__} has no weights: fold and reorder the ExportedProgram that it is of"
+        )
+    applied: list[Applied] = []
+    remarks: list[str] = []
+    if fold_constants:
+        from lowtide.transforms.folding import fold_constants as fold
+
+        folded = fold(program, limit=fold_limit)
+        program = folded.program
+        applied += [Applied(f"{ROOT}/{step}", "folded") for step in folded.steps]
+        change = "less" if folded.file_bytes < 0 else "more"
+        remarks.append(
+            f"Folded {len(folded.steps)} steps into {len(folded.constants)} constants, which take "
+            f"{abs(folded.file_bytes):,} bytes ({format_size(abs(folded.file_bytes))}) {change} than before."
+        )
+    if reorder:
+        from lowtide.reorder.fx import reorder_graphs
+
+        program = copy_program(program)
+        choices: dict[str, Any] = {}
+        if options is not None:
+            choices = {"in_place": options.in_place, "elide_copies": options.elide_copies}
+        found = reorder_graphs(program, options, **choices)
+        moved = list(moved_steps(found))
+        applied += [Applied(step, "reordered") for step in moved]
+        before, after = found.before.arena_bytes, found.after.arena_bytes
+        remarks.append(f"Reordered {len(moved)} steps: from {before:,} to {after:,} bytes.")
+    return Transformed(program, tuple(applied), tuple(remarks))
+
+
+def moved_steps(found: Reordering) -> Iterator[str]:
+    """Qualified names of the fewest steps that, moved, make the new order of the old one."""
+    steps = {region.name: region.steps for region in found.program.regions}
+    for name, order in found.orders.items():
+        staying = _longest_ascending(order)
+        for place, step in enumerate(steps[name]):
+            if place not in staying:
+                yield f"{name}/{step.name}"
+
+
+def _longest_ascending(order: Sequence[int]) -> set[int]:
+    """Places of a longest ascending subsequence (Schensted, 1961): what need not move."""
+    tails: list[int] = []
+    places: list[int] = []
+    before: list[int | None] = []
+    for place, value in enumerate(order):
+        length = bisect_left(tails, value)
+        before.append(places[length - 1] if length else None)
+        if length == len(tails):
+            tails.append(value)
+            places.append(place)
+        else:
+            tails[length], places[length] = value, place
+    found: set[int] = set()
+    at = places[-1] if places else None
+    while at is not None:
+        found.add(at)
+        at = before[at]
+    return found
