@@ -36,6 +36,8 @@ def repack(
     seed: o.Seed = 0,
     threads: o.Threads = 0,
     imports: Imports = None,
+    in_place: o.InPlace = False,
+    elide_copies: o.ElideCopies = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Write FILE.pte again with other offsets and smaller arenas, and nothing else changed.
@@ -66,6 +68,8 @@ def repack(
             seed=seed,
             threads=threads,
             alignment=unit,
+            in_place=in_place,
+            elide_copies=elide_copies,
         )
     write_atomically(out, found.data)
     if not quiet:

@@ -20,6 +20,7 @@ from lowtide.frontends.pte.writing import rewrite
 from lowtide.pack.registry import Options
 from lowtide.planner import plan_problem
 from lowtide.problem import Arena, Buffer, align_up
+from lowtide.techniques import Techniques
 
 if TYPE_CHECKING:
     from lowtide.files import StrPath
@@ -82,6 +83,8 @@ def repack(
     seed: int = 0,
     threads: int = 0,
     alignment: int | None = None,
+    in_place: bool = False,
+    elide_copies: bool = False,
 ) -> Repacked:
     """Plan the memory of an existing ``.pte`` anew.
 
@@ -92,6 +95,8 @@ def repack(
         seed, threads: as for ``lowtide.plan``.
         alignment: bytes that offsets are to be multiples of; None for 16, and for more in an arena that looks
             as if it had been planned with more.
+        in_place: whether outputs may lie over inputs that die, where the kernel allows it.
+        elide_copies: whether what a kernel copies may lie where the copy is, so that nothing moves.
 
     Raises:
         InputError: the file is damaged or no ``.pte``.
@@ -114,7 +119,9 @@ def repack(
             continue
         unsafe = any(finding.method == method.name for finding in before.findings)
         mover = _Mover(analysis, alignment, unsafe, shared, _state_of_others(analysis, analyses))
-        offsets[method.name], sizes[method.name], done = mover.run(packer, options)
+        offsets[method.name], sizes[method.name], done = mover.run(
+            packer, options, Techniques(in_place, elide_copies)
+        )
         changes += done
     if all(change.reason for change in changes):
         return Repacked(file.data, before, before, tuple(changes), time.perf_counter() - began)
@@ -202,9 +209,11 @@ class _Mover:
             for memory in self.memories
         }
 
-    def run(self, packer: str, options: Options) -> tuple[dict[int, int], dict[int, int], list[ArenaChange]]:
+    def run(
+        self, packer: str, options: Options, techniques: Techniques
+    ) -> tuple[dict[int, int], dict[int, int], list[ArenaChange]]:
         """New offsets by tensor, new sizes by arena, and what is to be said of each arena."""
-        plan, places = self.plan(packer, options)
+        plan, places = self.plan(packer, options, techniques)
         bounds = {use.id: use.lower_bound_bytes for use in plan.uses}
         sizes: dict[int, int] = dict(self.method.arenas)
         changes = []
@@ -231,11 +240,20 @@ class _Mover:
             raise refusal(tuple(findings))
         return {value: place.start for value, place in places.items()}, sizes, changes
 
-    def plan(self, packer: str, options: Options) -> tuple[Plan, dict[int, Place]]:
-        layout = layout_of(self.analysis, self.unit)
-        arenas = tuple(Arena(memory) for memory in self.memories)
-        problem = replace(self.pinned(layout), arenas=arenas)
-        plan = plan_problem(problem, packer=packer, options=options)
+    def plan(self, packer: str, options: Options, techniques: Techniques) -> tuple[Plan, dict[int, Place]]:
+        """The smallest plan that the techniques, or some of them, allow, and where it puts every tensor."""
+        found: tuple[Plan, Layout] | None = None
+        for choice in techniques.subsets():
+            layout = layout_of(
+                self.analysis, self.unit, in_place=choice.in_place, elide_copies=choice.elide_copies
+            )
+            arenas = tuple(Arena(memory) for memory in self.memories)
+            problem = replace(self.pinned(layout), arenas=arenas)
+            plan = plan_problem(problem, packer=packer, options=options)
+            if found is None or plan.arena_bytes < found[0].arena_bytes:
+                found = plan, layout
+        assert found is not None
+        plan, layout = found
         places = {}
         for value, old in self.old.items():
             position = layout.buffer.get(value)

@@ -29,15 +29,22 @@ class Allowance:
     same: tuple[tuple[int, int, int], ...] = ()
 
 
-def allowance_of(method: Method, instruction: PteInstruction) -> Allowance:
-    """What an instruction's kernel allows; nothing if it is not known."""
+def allowance_of(method: Method, instruction: PteInstruction, computed: frozenset[int]) -> Allowance:
+    """What an instruction's kernel allows; nothing if it is not known.
+
+    Args:
+        method: which has it.
+        instruction: the call.
+        computed: numbers that the program computes; of a copy that depends on one nothing is known.
+    """
     if instruction.kind != "kernel":
         return Allowance()
     operator = operator_named(instruction.operator)
     if operator is None or len(instruction.args) < len(operator._schema.arguments):
         return Allowance()
     call = _Call(method, operator, instruction.args)
-    return Allowance(call.over(), call.same())
+    depends = not computed.isdisjoint(call.numbers)
+    return Allowance(call.over(), () if depends else call.same())
 
 
 class _Call:
@@ -52,6 +59,7 @@ class _Call:
         self.outputs: list[int] = []
         self.first: tuple[int, ...] = ()
         self.inputs: list[int] = []
+        self.numbers: set[int] = set(values)
         for position, (declared, value) in enumerate(zip(operator._schema.arguments, values, strict=False)):
             tensors = method.tensors_in((value,))
             if declared.is_out:
@@ -103,7 +111,9 @@ class _Call:
             return self.meta(value)
         if kind in ("TensorList", "OptionalTensorList"):
             return [self.meta(item) if item >= 0 else None for item in content.items]
-        if kind == "IntList":  # numbers that the program may compute, by their own values
+        if kind == "IntList":
+            # Numbers of a list are values of their own, and the program may compute them.
+            self.numbers.update(content.items)
             return [
                 self.method.scalar(item) if 0 <= item < len(self.method.plan.values) else None
                 for item in content.items

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lowtide.frontends.pte.allowances import Allowance, allowance_of
-from lowtide.frontends.pte.effects import effects_of
+from lowtide.frontends.pte.effects import computed_numbers, effects_of
 from lowtide.frontends.pte.methods import methods_of
 from lowtide.frontends.pte.paths import paths_of
 from lowtide.frontends.pte.views import find_views
@@ -31,6 +31,7 @@ class Analysis:
         paths: where control may go.
         views: which tensors are views, and which are state.
         begins: for an edge into a loop, the tensors that the loop fills part by part.
+        computed: numbers that the program computes.
     """
 
     method: Method
@@ -38,12 +39,13 @@ class Analysis:
     paths: Paths
     views: Views
     begins: dict[tuple[int, int], tuple[int, ...]]
+    computed: frozenset[int]
     _allowances: dict[int, Allowance] = field(default_factory=dict, repr=False, compare=False)
 
     def allowance(self, at: int) -> Allowance:
         """What the kernel of an instruction allows; looked up when somebody asks, as it seldom matters."""
         if at not in self._allowances:
-            self._allowances[at] = allowance_of(self.method, self.method.instructions[at])
+            self._allowances[at] = allowance_of(self.method, self.method.instructions[at], self.computed)
         return self._allowances[at]
 
     @property
@@ -60,7 +62,7 @@ def analyse(file: PteFile) -> tuple[Analysis, ...]:
         paths = paths_of(method)
         begins = _begins(effects, paths)
         views = find_views(method, effects, paths, begins)
-        found.append(Analysis(method, effects, paths, views, begins))
+        found.append(Analysis(method, effects, paths, views, begins, computed_numbers(method)))
     return tuple(found)
 
 

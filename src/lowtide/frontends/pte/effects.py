@@ -38,6 +38,9 @@ _UNARY = ("sym_float", "sym_int", "sym_not", "neg", "ceil", "round", "trunc", "s
 _NUMBERS_ONLY = frozenset(f"executorch_prim::{name}" for name in (*_BINARY, *_UNARY))
 _LOOKS_AT_SHAPE = frozenset({"aten::sym_size.int", "aten::sym_stride.int", "aten::sym_numel"})
 
+_PRIMITIVES = frozenset({"executorch_prim::et_view.default", "executorch_prim::et_copy_index.tensor"})
+"""These work on tensors; numbers they only look at."""
+
 _DECLARED_BY = {
     "quantized_decomposed": ("torch.ao.quantization.fx._decomposed", "executorch.kernels.quantized"),
     "quantized": ("executorch.kernels.quantized",),
@@ -87,6 +90,33 @@ def effects_of(file: PteFile, method: Method) -> tuple[Effect, ...]:
     return _Effects(file, method).run()
 
 
+def computed_numbers(method: Method) -> frozenset[int]:
+    """Values that are no tensors and that an instruction may write: what the file has there says nothing."""
+    found: set[int] = set()
+    for instruction in method.instructions:
+        args = instruction.args
+        if instruction.kind == "move":
+            found.add(args[1])
+        elif instruction.kind == "delegate":
+            found.update(args)
+        elif instruction.kind == "kernel":
+            name = instruction.operator
+            if name in _PRIMITIVES:
+                continue
+            if _is_number_only(name):
+                found.update(args[-1:])
+                continue
+            operator = operator_named(name)
+            known = operator is not None and len(args) >= len(operator._schema.arguments)
+            found.update(args[len(operator._schema.arguments) :] if known else args)
+    return frozenset(found - method.tensors.keys())
+
+
+def _is_number_only(name: str) -> bool:
+    """Whether it computes a number, its last argument, from others or from a tensor's shape."""
+    return name.rpartition(".")[0] in _NUMBERS_ONLY or name in _NUMBERS_ONLY or name in _LOOKS_AT_SHAPE
+
+
 class _Effects:
     def __init__(self, file: PteFile, method: Method) -> None:
         self.file, self.method = file, method
@@ -119,7 +149,7 @@ class _Effects:
     def kernel(self, instruction: PteInstruction) -> Effect:
         name, args = instruction.operator, instruction.args
         tensors = self.method.tensors
-        if name.rpartition(".")[0] in _NUMBERS_ONLY or name in _NUMBERS_ONLY or name in _LOOKS_AT_SHAPE:
+        if _is_number_only(name):
             return Effect()
         if (
             name == "executorch_prim::et_view.default"

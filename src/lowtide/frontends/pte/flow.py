@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lowtide.errors import UnsupportedError
-from lowtide.flow import Activation, Copy, FlowGraph, Point
+from lowtide.flow import Activation, Copy, FlowGraph, Point, SameBytes
 from lowtide.problem import align_up
 from lowtide.program import Program, Region, Step, Storage, StorageKind, Value
 from lowtide.timeline import problem_of_flow
@@ -41,12 +41,19 @@ class Layout:
     buffer: dict[int, int]
 
 
-def layout_of(analysis: Analysis, alignment: dict[int, int]) -> Layout:
+def layout_of(
+    analysis: Analysis,
+    alignment: dict[int, int],
+    *,
+    in_place: bool = False,
+    elide_copies: bool = False,
+) -> Layout:
     """The packing problem of a method.
 
     Args:
         analysis: the method.
         alignment: bytes, by memory id.
+        in_place, elide_copies: as for ``lowtide.timeline.build_problem``.
 
     Raises:
         UnsupportedError: a static view has no place that is right on every path, or none that is known.
@@ -60,9 +67,10 @@ def layout_of(analysis: Analysis, alignment: dict[int, int]) -> Layout:
     apart: frozenset[int] = frozenset()
     merge_copies = True
     while True:
-        builder = _Builder(analysis, alignment, apart, merge_copies)
+        elide = elide_copies and merge_copies
+        builder = _Builder(analysis, alignment, apart, merge_copies, allowances=in_place or elide)
         flow = builder.run()
-        problem = problem_of_flow(flow)
+        problem = problem_of_flow(flow, in_place=in_place, elide_copies=elide)
         buffer = {
             int(member): position
             for position, found in enumerate(problem.buffers)
@@ -119,10 +127,16 @@ def _add_views(analysis: Analysis, builder: _Builder, buffer: dict[int, int]) ->
 
 class _Builder:
     def __init__(
-        self, analysis: Analysis, alignment: dict[int, int], apart: frozenset[int], merge_copies: bool
+        self,
+        analysis: Analysis,
+        alignment: dict[int, int],
+        apart: frozenset[int],
+        merge_copies: bool,
+        *,
+        allowances: bool = False,
     ) -> None:
         self.analysis, self.method, self.views = analysis, analysis.method, analysis.views
-        self.apart, self.merge_copies = apart, merge_copies
+        self.apart, self.merge_copies, self.allowances = apart, merge_copies, allowances
         self.sources: dict[int, list[int]] = {}
         self.viewed: dict[int, list[int]] = {}
         self.maybe: dict[int, list[int]] = {}
@@ -250,7 +264,39 @@ class _Builder:
             partial=some,
             copies=(*copies, *made),
             successors=successors,
+            overwrites=self.overwrites(at) if self.allowances else (),
+            matches=self.matches(at) if self.allowances else (),
         )
+
+    def overwrites(self, at: int) -> tuple[tuple[int, int], ...]:
+        """Storages that the kernel may write over others; not over what it also reads in another way."""
+        over, reads = self.analysis.allowance(at).over, self.analysis.effects[at].reads
+        found = set()
+        for written in dict.fromkeys(written for written, _ in over):
+            allowed = {read for other, read in over if other == written}
+            refused = set(self.all(read for read in reads if read not in allowed))
+            target = self.whole(written)
+            for source in map(self.whole, allowed):
+                if None not in (target, source) and source != target and source not in refused:
+                    found.add((target, source))
+        return tuple(sorted((a, b) for a, b in found if a is not None and b is not None))
+
+    def matches(self, at: int) -> tuple[SameBytes, ...]:
+        """Storages that are the same bytes afterwards, without those that match at several distances."""
+        found: dict[tuple[int, int], set[int]] = {}
+        for inner, outer, distance in self.analysis.allowance(at).same:
+            a, b = self.whole(inner), self.whole(outer)
+            if a is not None and b is not None and a != b:
+                found.setdefault((a, b), set()).add(distance)
+        return tuple(SameBytes(a, b, d.pop()) for (a, b), d in found.items() if len(d) == 1)
+
+    def whole(self, value: int) -> int | None:
+        """The one storage that a tensor covers from end to end; None if there is none."""
+        found = self.where(value)
+        if len(found) != 1:
+            return None
+        owner = self.method.tensors[int(self.storages[found[0]].name.rpartition("%")[2])]
+        return found[0] if owner.size == self.method.tensors[value].size else None
 
     def copy(self, to: int, source: int) -> Copy | None:
         """``to := source``, if ``to`` has a storage of its own."""
