@@ -37,6 +37,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with every file that the examples name."""
     folder = tmp_path_factory.mktemp("examples")
     (folder / "buffers.csv").write_text(CSV)
+    (folder / "my_operators.py").write_text("")
     old, new = (lowtide.Problem((lowtide.Buffer("a", size, ((0, 2),)),)) for size in (4, 8))
     (folder / "old.json").write_text(lowtide.plan(old).to_json())
     (folder / "new.json").write_text(lowtide.plan(new).to_json())
@@ -97,6 +98,7 @@ def test_an_example_runs(
     for file in prepared.iterdir():
         shutil.copy(file, tmp_path)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     result = CliRunner().invoke(app, shlex.split(line)[1:], prog_name="lowtide")
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert result.exit_code == (1 if name == "diff" else 0), result.output
