@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
-from lowtide.program import Call, Program, Region, Step, Storage, StorageKind, Value
+from lowtide.program import Call, Match, Program, Region, Step, Storage, StorageKind, Value
 
 SIZES = (8, 8, 8, 8, 4, 4, 16, 0)
 LAYOUTS = ("C", "C", "C", "C", "T", "")
@@ -49,6 +50,7 @@ class Maker:
         steps: about how many steps, calls included, all regions together.
         depth: how deep calls nest.
         plan_inputs, plan_outputs: whether these get a place in the arena.
+        sharing: whether steps say which bytes may be shared: kernels that work in place, copies.
     """
 
     def __init__(
@@ -59,7 +61,9 @@ class Maker:
         depth: int = 3,
         plan_inputs: bool = True,
         plan_outputs: bool = True,
+        sharing: bool = False,
     ) -> None:
+        self.sharing = sharing
         self.random, self.left, self.depth = random, steps, depth
         self.plan_inputs, self.plan_outputs = plan_inputs, plan_outputs
         self.alignment = random.choice((1, 1, 2, 4))
@@ -188,6 +192,8 @@ class Maker:
                 return
             self.left -= 1
             steps = (self.compute, self.compute, self.compute, self.view, self.update, self.overwrite)
+            if self.sharing and self.chance(2):
+                steps = (self.in_place, self.in_place, self.clone, self.join, self.cut, self.view)
             if depth > 0 and self.chance(3):
                 calls = (self.call, self.cond, self.cond, self.loop, self.scan, self.associative_scan)
                 self.random.choice(calls)(draft, depth - 1)
@@ -196,7 +202,7 @@ class Maker:
             else:
                 self.random.choice(steps)(draft)
 
-    def emit(self, draft: Draft, operator: str, **effects: tuple[int, ...]) -> None:
+    def emit(self, draft: Draft, operator: str, **effects: tuple[Any, ...]) -> None:
         draft.steps.append(Step(f"{operator}{len(draft.steps)}", operator, **effects))  # type: ignore[arg-type]
 
     def operands(self, draft: Draft) -> tuple[int, ...]:
@@ -247,6 +253,50 @@ class Maker:
         if self.values[target].storage is not None and self.values[target].aliases:
             return  # the step that makes a value that may alias decides where it is; it is not made twice
         self.emit(draft, "overwrite", reads=self.operands(draft), writes=(target,))
+
+    # Steps whose results may share bytes with what they read.
+
+    def in_place(self, draft: Draft) -> None:
+        """An operator that may write over some of its operands; perhaps with a second result."""
+        first = self.pick(draft)
+        operands = [first, self.of_size(draft, self.sizes[first]), self.pick(draft)]
+        reads = tuple(dict.fromkeys(operands[: self.random.randint(1, 3)]))
+        made = self.own(draft, self.sizes[first], "temporary")
+        allowed = tuple((made, read) for read in reads if not self.chance(4))
+        writes = (made, self.own(draft, self.size(), "temporary")) if self.chance(5) else (made,)
+        self.emit(draft, "in_place", reads=reads, writes=writes, overwrites=allowed)
+
+    def clone(self, draft: Draft) -> None:
+        source = self.pick(draft)
+        made = self.own(draft, self.sizes[source], "temporary")
+        over = ((made, source),) if self.chance(2) else ()
+        self.emit(
+            draft, "clone", reads=(source,), writes=(made,), overwrites=over, matches=(Match(made, source),)
+        )
+
+    def join(self, draft: Draft) -> None:
+        """Parts into a whole: some of them twice, some as they lie, some through a view."""
+        parts = [self.pick(draft) for _ in range(self.random.randint(1, 3))]
+        behind = self.random.choice((0, 0, 4))
+        whole = self.own(draft, sum(self.sizes[part] for part in parts) + behind, "temporary", "C")
+        matches, at = [], 0
+        for part in parts:
+            if not self.chance(6):
+                matches.append(Match(part, whole, at))
+            at += self.sizes[part]
+        reads = tuple(dict.fromkeys(parts))
+        self.emit(draft, "join", reads=reads, writes=(whole,), matches=tuple(matches))
+
+    def cut(self, draft: Draft) -> None:
+        """Parts out of a whole; they may overlap in it."""
+        whole = self.pick(draft)
+        made, matches = [], []
+        for _ in range(self.random.randint(1, 3)):
+            size = self.random.choice([size for size in (4, 8, 16) if size <= self.sizes[whole]] or [0])
+            distance = 4 * self.random.randint(0, (self.sizes[whole] - size) // 4)
+            made.append(self.own(draft, size, "temporary", "C"))
+            matches.append(Match(made[-1], whole, distance))
+        self.emit(draft, "cut", reads=(whole,), writes=tuple(made), matches=tuple(matches))
 
     # Calls.
 

@@ -5,8 +5,9 @@ executed as ``lowtide.program`` describes them, and the program points serve as 
 write makes new tokens, in storage that is apart and in the arena alike; every read compares the two.
 What the plan says is dead, and covered by nothing alive, is poisoned at every tick.
 
-What a Program leaves open is decided against the plan: a step scribbles over what it writes
-before it reads, reads the whole of a storage through any view of it, and reads its results back.
+What a Program leaves open is decided against the plan: a step scribbles over what it writes before it reads,
+but for bytes that its kernel may write over in place, or that it copies to where they are; it reads the whole
+of a storage through any view of it, and reads its results back.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from itertools import count
 
 from lowtide.flow import FlowGraph, Point
 from lowtide.problem import Plan
-from lowtide.program import Call, Program
+from lowtide.program import Call, Program, Step
 
 UNBOUNDED_BYTES = 4
 """What a storage without a bound takes here; it is never planned."""
@@ -96,6 +97,14 @@ class Bytes:
         if storage in self.place:
             arena, start = self.place[storage]
             self.arenas[arena][start : start + len(tokens)] = tokens
+
+    def scribble(self, storage: int, spared: set[int]) -> None:
+        """New tokens for all bytes of the arena that a write will reach, but for some."""
+        if storage in self.place:
+            arena, start = self.place[storage]
+            for k in range(self.sizes[storage]):
+                if k not in spared:
+                    self.arenas[arena][start + k] = next(self.fresh)
 
     def write_some(self, storage: int) -> None:
         """New tokens for all bytes, or for a random run of them."""
@@ -294,9 +303,11 @@ class Simulator:
         read = {x.storage for x in reads}
         for location in reads:
             self.read(location)
-        for storage in whole:
-            if storage not in read:
-                self.bytes.write(storage, self.bytes.tokens(self.bytes.sizes[storage]))
+        over = self.written_over(frame, step)
+        contents = {storage: self.contents(frame, step, storage) for storage in whole}
+        # What is written over what is read comes last: whatever else is written must leave both alone.
+        for storage in (s for s in whole if s not in read and s not in over):
+            self.bytes.scribble(storage, self.stays(frame, step, storage))
         for location in reads:
             if location.storage not in whole:
                 self.read(location, ", having begun to write,")
@@ -306,10 +317,68 @@ class Simulator:
             if location.storage not in (*whole, *some):
                 self.read(location, ", having begun to write,")
         for storage in whole:
+            if storage not in read:
+                self.bytes.write(storage, contents[storage])
+        for location in reads:
+            if location.storage not in (*whole, *some, *over.values()):
+                self.read(location, ", having written,")
+        for storage in whole:
             if storage in read:
-                self.bytes.write(storage, self.bytes.tokens(self.bytes.sizes[storage]))
+                self.bytes.write(storage, contents[storage])
         for storage in whole:
             self.bytes.check(storage, self.where() + ", reading back,")
+
+    def covered(self, frame: Frame, value: int) -> int | None:
+        """The storage that a value covers from end to end; None if there is none."""
+        location = self.locate(frame, value)
+        return location.storage if location is not None and location.layout else None
+
+    def written_over(self, frame: Frame, step: Step) -> dict[int, int]:
+        """By storage written, one read that lies in exactly its bytes, where the kernel allows that."""
+        found = {}
+        for written, value in step.overwrites:
+            allowed = {v for w, v in step.overwrites if w == written}
+            a, b = self.covered(frame, written), self.covered(frame, value)
+            others = {x.storage for v in step.reads if v not in allowed and (x := self.locate(frame, v))}
+            if a is None or b is None or a == b or b in others or self.bytes.sizes[a] != self.bytes.sizes[b]:
+                continue
+            if a in self.bytes.place and self.bytes.place[a] == self.bytes.place.get(b):
+                found[a] = b
+        return found
+
+    def matched(self, frame: Frame, step: Step, written: int) -> list[tuple[int, int, int, int]]:
+        """What a storage copies: (its first byte, the other storage, that one's first byte, bytes)."""
+        found = []
+        for match in step.matches:
+            inner, outer = self.covered(frame, match.inner), self.covered(frame, match.outer)
+            if inner is None or outer is None or inner == outer:
+                continue
+            size = self.bytes.sizes[inner]
+            if inner == written:
+                found.append((0, outer, match.distance, size))
+            elif outer == written:
+                found.append((match.distance, inner, 0, size))
+        return found
+
+    def contents(self, frame: Frame, step: Step, written: int) -> list[int]:
+        """What a step makes of a storage: copies where it copies, and what never was elsewhere."""
+        tokens = self.bytes.tokens(self.bytes.sizes[written])
+        for start, other, first, size in self.matched(frame, step, written):
+            tokens[start : start + size] = self.bytes.apart[other][first : first + size]
+        return tokens
+
+    def stays(self, frame: Frame, step: Step, written: int) -> set[int]:
+        """Bytes of a storage that a step copies from where they are; not what is copied to several places."""
+        found: set[int] = set()
+        matched = self.matched(frame, step, written)
+        for start, other, first, size in matched:
+            here, there = self.bytes.place.get(written), self.bytes.place.get(other)
+            alone = sum(o == other for _, o, _, _ in matched) == 1
+            if here is None or there is None or here[0] != there[0]:
+                continue
+            if alone and here[1] + start == there[1] + first:
+                found.update(range(start, start + size))
+        return found
 
     def copy(self, pairs: list[tuple[Location | None, Location | None]]) -> None:
         """Parallel copies: every source is read before any target is written."""

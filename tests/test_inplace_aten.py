@@ -46,8 +46,8 @@ class Maker:
             high = 2 if self.dtype == torch.bool else 9
             found = torch.randint(0 if high == 2 else 1, high, shape, generator=self.generator).to(self.dtype)
         if self.order == "permuted" and not small:
-            found = found.permute(*reversed(range(found.dim()))).contiguous()
-            found = found.permute(*reversed(range(found.dim())))
+            turned = tuple(reversed(range(found.dim())))
+            found = found.permute(turned).contiguous().permute(turned)
         if self.order == "gaps" and not small:
             found = torch.stack([found, found], -1)[..., 0]
         return found
