@@ -83,9 +83,10 @@ def expected(made: Module, inputs_written: list[str]) -> list[list[object]]:
 def ran(seed: int) -> bool:
     """Lower, run, compare; whether the program could be run at all.
 
-    Inputs are planned in two of three, and so are outputs. What ``torch.export`` or ``to_edge`` refuses
-    never comes to a plan, and what needs a kernel that does not exist fails under every plan. Any other
-    failure is a fault.
+    Each is planned twice: by lifetimes alone, then with everything that kernels and orders allow, which must
+    not change a bit. Inputs are planned in two of three, and so are outputs. What ``torch.export`` or
+    ``to_edge`` refuses never comes to a plan, and what needs a kernel that does not exist fails under every
+    plan. Any other failure is a fault.
     """
     made = program(seed)
     try:
@@ -110,6 +111,10 @@ def ran(seed: int) -> bool:
     assert faults == [], f"seed {seed}: {faults[0]}\n{made.source}"
     (plan,) = lowered.manager.executorch_program.execution_plan
     assert plan.non_const_buffer_sizes == emitted(planning.plan)
+    smaller = MemoryPlanningPass(**options, in_place=True, elide_copies=True, reorder=True)
+    faults = differences(found, lower(edge, smaller).run(made.inputs), close=False)
+    assert faults == [], f"seed {seed}, every technique: {faults[0]}\n{made.source}"
+    assert smaller.plan.arena_bytes <= planning.plan.arena_bytes
     return True
 
 

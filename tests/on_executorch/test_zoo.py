@@ -49,6 +49,21 @@ def test_right_and_never_larger_than_a_right_stock_plan(name):
         assert lowered.arena_bytes() <= lower(edge, StockPass()).arena_bytes()
 
 
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK[:4] else pytest.mark.slow) for name in ZOO]
+)
+def test_right_with_every_technique(name):
+    torch.manual_seed(0)
+    model, calls = ZOO[name]()
+    calls = [*calls, *reversed(calls)]
+    edge = edge_of(model, calls[0])
+    plain, planning = MemoryPlanningPass(), MemoryPlanningPass(in_place=True, elide_copies=True, reorder=True)
+    expected = lower(edge, plain).run(calls)
+    assert differences(expected, lower(edge, planning).run(calls), close=False) == []
+    assert planning.plan.arena_bytes <= plain.plan.arena_bytes
+    assert planning.reports[0].followed
+
+
 def test_stock_planner_is_wrong_where_a_result_outlives_the_next_call():
     """The reason for this package; should it ever pass, the documentation has to change."""
     torch.manual_seed(0)
