@@ -1,0 +1,120 @@
+"""Tiny programs: every choice of reuse and every offset tried, with the verifier as the judge.
+
+The planner turns what kernels allow into permissions, and the exact search uses them. Here nothing of either
+is
+used: all placements of all storages are tried, and the verifier, which follows the bytes, says which are
+right.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+
+import pytest
+
+from lowtide.flow import FlowGraph
+from lowtide.lowering import lower
+from lowtide.ownership import check_ownership
+from lowtide.pack.registry import Options
+from lowtide.planner import plan_problem
+from lowtide.problem import ArenaUse, Plan, Problem
+from lowtide.program import Match, Program, Region, Step, Storage, Value
+from lowtide.timeline import problem_of_flow
+
+UNIT = 4
+OPTIONS = Options(threads=1)
+
+
+def tiny_program(random: Random, *, moves: bool) -> Program:
+    """A straight line of three or four steps on storages of one or two units."""
+    storages: list[Storage] = []
+    values: list[Value] = []
+    steps: list[Step] = []
+
+    def own(units: int, kind: str = "temporary") -> int:
+        name = f"root/v{len(values)}"
+        storages.append(Storage(name, units * UNIT, kind, alignment=UNIT))  # type: ignore[arg-type]
+        values.append(Value(name, 0, len(storages) - 1, layout="C"))
+        return len(values) - 1
+
+    def units(value: int) -> int:
+        return (storages[value].size or 0) // UNIT
+
+    inputs = [own(random.randint(1, 2), "input") for _ in range(random.randint(1, 2))]
+    live = list(inputs)
+    for number in range(random.randint(2, 3)):
+        reads = tuple(dict.fromkeys(random.choice(live) for _ in range(2)))
+        if moves and random.random() < 0.6 and sum(map(units, reads)) <= 3:
+            made = own(sum(map(units, reads)))
+            starts = [UNIT * sum(map(units, reads[:k])) for k in range(len(reads))]
+            matches = tuple(Match(r, made, at) for r, at in zip(reads, starts, strict=True))
+            steps.append(Step(f"s{number}", "join", reads=reads, writes=(made,), matches=matches))
+        else:
+            made = own(random.randint(1, 2))
+            over = tuple((made, read) for read in reads if random.random() < 0.7)
+            steps.append(Step(f"s{number}", "f", reads=reads, writes=(made,), overwrites=over))
+        live.append(made)
+    outputs = tuple(dict.fromkeys([live[-1], *(v for v in live if random.random() < 0.15)]))
+    return Program((Region("root", tuple(inputs), tuple(steps), outputs),), tuple(values), tuple(storages))
+
+
+def least(program: Program, flow: FlowGraph, roof: int) -> int:
+    """Bytes of the smallest arena in which some placement of all storages is right; at most ``roof``."""
+    problem = problem_of_flow(flow)
+    sizes = [buffer.size for buffer in problem.buffers]
+    for arena in range(max(sizes), roof, UNIT):
+        places = [range(0, arena - size + 1, UNIT) for size in sizes]
+        for offsets in product(*places):
+            if max(o + s for o, s in zip(offsets, sizes, strict=True)) < arena:
+                continue  # tried before
+            if not check_ownership(program, plan_at(problem, offsets, arena), limit=1):
+                return arena
+    return roof
+
+
+def plan_at(problem: Problem, offsets: tuple[int, ...], arena: int) -> Plan:
+    return Plan(problem, offsets, (ArenaUse(1, arena, arena, 0),), "test")
+
+
+def planned(flow: FlowGraph, program: Program, in_place: bool, elide: bool) -> Plan:
+    problem = problem_of_flow(flow, in_place=in_place, elide_copies=elide)
+    plan = plan_problem(problem, packer="exact", options=OPTIONS)
+    assert check_ownership(program, plan) == []
+    assert plan.is_optimal
+    return plan
+
+
+def check_reuse(seed: int) -> bool:
+    """In-place reuse: the exact search finds the smallest arena there is. Whether reuse made it smaller."""
+    program = tiny_program(Random(seed), moves=False)
+    flow = lower(program)
+    plan = planned(flow, program, True, False)
+    assert least(program, flow, plan.arena_bytes) == plan.arena_bytes, seed
+    return plan.arena_bytes < planned(flow, program, False, False).arena_bytes
+
+
+def check_moves(seed: int) -> tuple[int, int]:
+    """Copies too: bytes of the best of the planner's techniques, and of the smallest arena there is."""
+    program = tiny_program(Random(seed), moves=True)
+    flow = lower(program)
+    best = min(planned(flow, program, *both).arena_bytes for both in product((False, True), repeat=2))
+    return best, least(program, flow, best)
+
+
+def test_reuse_is_as_good_as_can_be() -> None:
+    assert sum(check_reuse(seed) for seed in range(60)) > 10
+
+
+def test_copies_left_out_are_almost_as_good_as_can_be() -> None:
+    """A part of two wholes is put in one of them; the smallest arena may want the other."""
+    found = [check_moves(seed) for seed in range(60)]
+    assert sum(best == smallest for best, smallest in found) >= 57
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_many_programs() -> None:
+    assert sum(check_reuse(seed) for seed in range(1_000, 4_000)) > 600
+    found = [check_moves(seed) for seed in range(1_000, 2_000)]
+    assert sum(best == smallest for best, smallest in found) >= 950
