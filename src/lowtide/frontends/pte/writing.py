@@ -21,6 +21,7 @@ _LARGEST_ALIGNMENT = 65536
 
 Offsets = dict[str, dict[int, int]]
 Sizes = dict[str, dict[int, int]]
+Alignments = tuple[int | None, int | None]
 
 
 def rewrite(file: PteFile, offsets: Offsets, sizes: Sizes) -> PteFile:
@@ -77,34 +78,32 @@ def _serialise(program: Any, tensors: int | None, delegates: int | None) -> byte
     )
 
 
-def _alignments(file: PteFile, plain: bytes) -> tuple[int | None, int | None]:
+def _alignments(file: PteFile, plain: bytes) -> Alignments:
     """The alignments of inline data that the file was written with: those that give it back byte for byte.
 
-    If none does, because another version wrote it, the alignment that its header's padding shows.
+    If none does, because another version wrote it, those that the serialiser has by itself.
     """
-    for choice in _choices():
-        flatbuffer = plain if choice == (None, None) else _serialise(file.program, *choice)
+    inline = bool(file.program.constant_buffer or file.program.backend_delegate_data)
+    for choice in _choices(inline):
+        # Without inline data alignments show in the header's length only.
+        again = inline and choice != (None, None)
+        flatbuffer = _serialise(file.program, *choice) if again else plain
         if _with_header(file, flatbuffer, choice) == file.data[: file.program_bytes]:
             return choice
-        if not _has_inline_data(file.program) and not file.segment_base:
-            break
     return None, None
 
 
-def _choices() -> Iterator[tuple[int | None, int | None]]:
+def _choices(inline: bool) -> Iterator[Alignments]:
+    """Alignments of tensors and delegates, the likeliest first."""
     yield None, None
-    powers = [32 << i for i in range(12)]
-    for power in powers:
+    for power in (32 << i for i in range(8)):
         yield power, None
-        yield None, power
-        yield power, power
+        if inline:
+            yield None, power
+            yield power, power
 
 
-def _has_inline_data(program: Any) -> bool:
-    return bool(program.constant_buffer or program.backend_delegate_data)
-
-
-def _assemble(file: PteFile, flatbuffer: bytes, alignments: tuple[int | None, int | None]) -> bytes:
+def _assemble(file: PteFile, flatbuffer: bytes, alignments: Alignments) -> bytes:
     head = _with_header(file, flatbuffer, alignments)
     if not file.segment_base:
         return head
@@ -125,7 +124,7 @@ def _segment_alignment(file: PteFile) -> int:
     return min(unit, _LARGEST_ALIGNMENT)
 
 
-def _with_header(file: PteFile, flatbuffer: bytes, alignments: tuple[int | None, int | None]) -> bytes:
+def _with_header(file: PteFile, flatbuffer: bytes, alignments: Alignments) -> bytes:
     """The flatbuffer with the extended header put behind its identifier, as the file has one."""
     if not file.segment_base:
         return flatbuffer
