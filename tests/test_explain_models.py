@@ -20,7 +20,7 @@ from lowtide.report.findings import Advice, Explanation  # noqa: E402
 from models import CONTROL_FLOW_MODELS, REAL_MODELS  # noqa: E402
 from test_explain import check_peaks  # noqa: E402
 
-FAST = ("yolos", "distilbert")
+FAST = ("distilbert", "nested_cond", "shared_while", "scan_with_cond", "stateful")
 
 
 def export(name: str) -> tuple[torch.export.ExportedProgram, tuple[torch.Tensor, ...]]:
@@ -57,8 +57,8 @@ def live_peaks(source: Any, **request: Any) -> dict[int, int]:
 @pytest.fixture(
     scope="module",
     params=[
-        *(n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in REAL_MODELS),
-        *CONTROL_FLOW_MODELS,
+        n if n in FAST else pytest.param(n, marks=pytest.mark.slow)
+        for n in (*REAL_MODELS, *CONTROL_FLOW_MODELS)
     ],
 )
 def exported(request: pytest.FixtureRequest) -> torch.export.ExportedProgram:
