@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lowtide.errors import InfeasibleError, LowtideError, UnsupportedError
 from lowtide.lowering import POINT_LIMIT, lower
 from lowtide.pack.bounds import lower_bound
 from lowtide.planner import plan_problem
@@ -78,6 +79,7 @@ def plan_program(
     flow = lower(program, point_limit=POINT_LIMIT)
     arenas = tuple(arenas)
     best: Plan | None = None
+    refusal: LowtideError | None = None
     attempts = list(techniques.subsets())
     for turn, attempt in enumerate(attempts):
         problem = problem_of_flow(
@@ -88,12 +90,19 @@ def plan_program(
         if best is not None and _bound(problem) >= best.arena_bytes:
             continue
         left = _left(options, began, first=turn == 0 and len(attempts) > 1)
-        found = plan_problem(problem, packer=packer, hierarchy=hierarchy, options=left)
+        try:
+            found = plan_problem(problem, packer=packer, hierarchy=hierarchy, options=left)
+        except (InfeasibleError, UnsupportedError) as error:
+            # A part inside a whole of another region, say, is out of reach of all policies but one.
+            refusal = error
+            continue
         if best is None or found.arena_bytes < best.arena_bytes:
             best = found
         if found.interrupted:
             break
-    assert best is not None
+    if best is None:
+        assert refusal is not None
+        raise refusal
     return replace(best, applied=find_applied(flow, best), seconds=time.perf_counter() - began)
 
 

@@ -1,0 +1,105 @@
+"""Plans with and without what kernels allow: never more than without, told step by step, limits kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lowtide.errors import InfeasibleError
+from lowtide.pack.registry import Options
+from lowtide.problem import Applied
+from lowtide.program import Match, Program, Region, Step, Storage, Value
+from lowtide.techniques import Techniques, plan_program
+from lowtide.timeline import build_problem
+from lowtide.verifier import verify
+
+EVERYTHING = Techniques(in_place=True, elide_copies=True)
+
+
+def chain() -> Program:
+    """x -> a -> b, each over the one before if the kernel may; then two parts joined to a whole."""
+    names = ("x", "a", "b", "left", "right", "whole")
+    sizes = (64, 64, 64, 64, 64, 128)
+    kinds = ("input", "temporary", "temporary", "temporary", "temporary", "output")
+    storages = tuple(
+        Storage(f"root/{name}", size, kind, alignment=16)
+        for name, size, kind in zip(names, sizes, kinds, strict=True)
+    )
+    values = tuple(Value(f"root/{name}", storage=i, layout="dense") for i, name in enumerate(names))
+    steps = (
+        Step("a", "relu", reads=(0,), writes=(1,), overwrites=((1, 0),)),
+        Step("b", "relu", reads=(1,), writes=(2,), overwrites=((2, 1),)),
+        Step("left", "mm", reads=(2,), writes=(3,)),
+        Step("right", "mm", reads=(2,), writes=(4,)),
+        Step("whole", "cat", reads=(3, 4), writes=(5,), matches=(Match(3, 5, 0), Match(4, 5, 64))),
+    )
+    return Program((Region(params=(0,), steps=steps, outputs=(5,)),), values, storages)
+
+
+@pytest.mark.parametrize(
+    ("techniques", "arena"),
+    [
+        (Techniques(), 256),  # both parts beside their whole
+        (Techniques(in_place=True), 256),
+        (Techniques(elide_copies=True), 192),  # b beside both parts, which are the whole
+        (EVERYTHING, 192),
+    ],
+)
+def test_what_each_technique_saves(techniques, arena):
+    program = chain()
+    plan = plan_program(program, techniques, options=Options(timeout=None))
+    assert plan.arena_bytes == arena
+    assert plan.is_optimal
+    verify(plan, program)
+
+
+def test_the_plan_tells_where_it_makes_use_of_what():
+    plan = plan_program(chain(), EVERYTHING, options=Options(timeout=None))
+    assert {use for use in plan.applied if use.technique == "elided-copy"} == {
+        Applied("root/whole", "elided-copy", "root/whole", "root/left"),
+        Applied("root/whole", "elided-copy", "root/whole", "root/right"),
+    }
+    for use in plan.applied:
+        if use.technique == "in-place":
+            assert plan.offset_of(use.written) == plan.offset_of(use.read)
+    assert plan_program(chain(), Techniques(), options=Options(timeout=None)).applied == ()
+
+
+def test_a_capacity_that_only_the_techniques_keep():
+    program = chain()
+
+    def limit(problem):
+        return replace(problem, arenas=tuple(replace(arena, capacity=192) for arena in problem.arenas))
+
+    assert plan_program(program, EVERYTHING, options=Options(timeout=None), limit=limit).arena_bytes == 192
+    with pytest.raises(InfeasibleError, match="192"):
+        plan_program(program, Techniques(), options=Options(timeout=None), limit=limit)
+
+
+def test_a_part_that_is_written_later_stays_outside():
+    program = chain()
+    region = program.regions[0]
+    late = Step("late", "fill", writes=(3,))
+    used = Step("used", "copy", reads=(3,), writes=(2,))
+    after = replace(program, regions=(replace(region, steps=(*region.steps, late, used), outputs=(5, 2)),))
+    problem = build_problem(after, elide_copies=True)
+    assert {placement.inner for placement in problem.placements} == {"root/right"}
+
+
+def test_a_part_at_two_places_of_a_whole_stays_outside():
+    program = chain()
+    region = program.regions[0]
+    twice = replace(region.steps[-1], reads=(3,), matches=(Match(3, 5, 0), Match(3, 5, 64)))
+    steps = (*region.steps[:3], twice)
+    problem = build_problem(replace(program, regions=(replace(region, steps=steps),)), elide_copies=True)
+    assert problem.placements == ()
+
+
+def test_what_is_read_later_is_not_written_over():
+    program = chain()
+    region = program.regions[0]
+    later = replace(region, steps=(*region.steps, Step("again", "sum", reads=(0,), writes=(1,))))
+    problem = build_problem(replace(program, regions=(later,)), in_place=True)
+    assert ("root/a", "root/x") not in problem.may_coincide
+    assert ("root/b", "root/a") in problem.may_coincide
