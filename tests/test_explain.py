@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lowtide
-from lowtide import Arena, Buffer, Call, Explanation, Problem, Program, Region, Step, Storage, Value
+from lowtide import Arena, Buffer, Call, Explanation, Problem, Program, Region, Step, Storage, Value, _kernel
+from lowtide.arrays import to_kernel
 from lowtide.outputs.findings import json_schema
 from lowtide.outputs.wording import waiting
 from lowtide.problem import ArenaUse
-from lowtide.report.curve import live_curve, without_buffers
+from lowtide.report.curve import floor_of, live_curve, without_buffers
 from lowtide.report.findings import Advice
 from lowtide.timeline import build_problem
 from strategies import problems
@@ -59,6 +60,19 @@ def check_peaks(explanation: Explanation, problem: Problem) -> None:
 @given(problems(permissions=False))
 def test_the_peak_is_that_of_the_live_bytes(problem: Problem) -> None:
     check_peaks(lowtide.explain(problem), problem)
+
+
+@given(problems())
+def test_bytes_that_may_be_shared_count_once(problem: Problem) -> None:
+    for arena in problem.arenas:
+        part, _ = problem.part(arena)
+        floor = floor_of(part)
+        assert not floor.has_permissions
+        assert live_curve(floor).peak + arena.reserved == _kernel.disjoint_peak(to_kernel(part))
+        lives = {b.id: b.lifetime for b in part.buffers}
+        for buffer in floor.buffers:
+            inside = lives[buffer.id]
+            assert all(any(a <= start and stop <= b for a, b in inside) for start, stop in buffer.lifetime)
 
 
 @given(problems(permissions=False), st.data())

@@ -166,6 +166,9 @@ def test_outputs_over_inputs(name: str) -> None:
     plan = lowtide.plan(exported, in_place=True)
     assert plan.arenas == found.peaks
     assert explanation.peak_bytes - plan.arena_bytes == found.wins
+    _, shared = explained(exported, in_place=True)
+    assert shared.peak_bytes == plan.lower_bound_bytes
+    assert not [a for a in shared.advice if a.kind == "in_place"]
     assert lowtide.verify(plan, exported, in_place=True).followed
     assert replay(load(exported, Request(in_place=True)).imported, plan, inputs).runs == 2
 

@@ -49,13 +49,11 @@ def show_plan(plan: Plan, name: str, reuse_pairs: int, *, verbose: bool = False)
     titles = ("arena", "buffers", "bytes", "live peak", "lower bound", "ratio", "")
     columns = [Column(title) for title in titles]
     show_table(out, columns, _arenas(plan, both), _arenas(plan, "{:,}".format))
-    if plan.applied:
-        over = sum(applied.technique == "in-place" for applied in plan.applied)
-        elided = len(plan.applied) - over
-        if over:
-            out.print(f"{many(over, 'output')} over an input that dies at the step.")
-        if elided:
-            out.print(f"{many(elided, 'copy')} in the bytes of what is copied.")
+    techniques = [applied.technique for applied in plan.applied]
+    if over := techniques.count("in-place"):
+        out.print(f"{many(over, 'output')} over an input that dies at the step.")
+    if elided := techniques.count("elided-copy"):
+        out.print(f"{many(elided, 'copy')} in the bytes of what is copied.")
     if plan.problem.frees:
         count = many(len(plan.problem.frees), "buffer")
         out.print(f"{count} of unbounded size, not planned; the plan says where each is freed.")

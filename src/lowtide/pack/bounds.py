@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
 from lowtide.arrays import to_kernel
-from lowtide.classes import Classes
-from lowtide.problem import align_up, end_of, merge_intervals
+from lowtide.problem import align_up, end_of
 
 if TYPE_CHECKING:
     from lowtide.problem import Buffer, Problem
@@ -46,24 +44,3 @@ def _lowest(buffer: Buffer, reserved: int) -> int:
     if buffer.offset is not None:
         return buffer.offset
     return align_up(reserved, buffer.alignment) if buffer.size else 0
-
-
-def without_sharing(problem: Problem) -> Problem:
-    """What needs bytes of its own: bytes that live buffers may share are counted once, in one buffer."""
-    inner = {placement.inner for placement in problem.placements}
-    groups = Classes(len(problem.buffers))
-    for a, b in problem.may_coincide:
-        groups.merge(problem.index[a], problem.index[b])
-    together: dict[int, list[Buffer]] = {}
-    for position, buffer in enumerate(problem.buffers):
-        if buffer.id not in inner:
-            together.setdefault(groups.find(position), []).append(buffer)
-    kept = tuple(
-        replace(
-            members[0],
-            offset=None,
-            lifetime=merge_intervals(interval for member in members for interval in member.lifetime),
-        )
-        for members in together.values()
-    )
-    return replace(problem, buffers=kept, may_coincide=(), placements=())

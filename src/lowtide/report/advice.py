@@ -34,14 +34,21 @@ class Adviser:
 
     Args:
         problem: as it is.
+        allowed: the techniques that it was made with.
         program, flow: what it came from, if that is known.
         peaks: of the problem, as ``find_peaks`` found them.
     """
 
     def __init__(
-        self, problem: Problem, program: Program | None, flow: FlowGraph | None, peaks: Sequence[Peak]
+        self,
+        problem: Problem,
+        program: Program | None,
+        flow: FlowGraph | None,
+        peaks: Sequence[Peak],
+        allowed: Techniques,
     ) -> None:
         self.problem, self.program, self.flow, self.peaks = problem, program, flow, peaks
+        self.allowed = allowed
         self.before = live_peaks(problem)
         self.found: list[Advice] = []
 
@@ -82,7 +89,13 @@ class Adviser:
 
     def peaks_of(self, program: Program) -> dict[int, int]:
         """Live peaks of another program in the same arenas."""
-        return live_peaks(build_problem(program, arenas=self.problem.arenas))
+        problem = build_problem(
+            program,
+            arenas=self.problem.arenas,
+            in_place=self.allowed.in_place,
+            elide_copies=self.allowed.elide_copies,
+        )
+        return live_peaks(problem)
 
     def packing(self, plan: Plan) -> None:
         """A plan above its bound: what better packing could win at most."""
@@ -139,9 +152,11 @@ class Adviser:
         """What the planner itself can do where it may: the arena of such a plan against the live peak."""
         arenas = self.problem.without_capacity().arenas
         for kind, allowed in (
-            ("in_place", Techniques(in_place=True)),
-            ("elide_copies", Techniques(elide_copies=True)),
+            ("in_place", replace(self.allowed, in_place=True)),
+            ("elide_copies", replace(self.allowed, elide_copies=True)),
         ):
+            if allowed == self.allowed:
+                continue
             options = Options(timeout=SECONDS)
             plan = plan_program(program, allowed, options=options, arenas=arenas)
             steps = dict.fromkeys(applied.step for applied in plan.applied)

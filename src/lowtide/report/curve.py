@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from lowtide import _kernel
 from lowtide.arrays import to_kernel
-from lowtide.pack.bounds import without_sharing
 from lowtide.problem import merge_intervals
 
 if TYPE_CHECKING:
@@ -78,8 +77,67 @@ class Curve:
 
 
 def floor_of(part: Problem) -> Problem:
-    """The buffers of one arena that need bytes of their own."""
-    return without_sharing(part) if part.has_permissions else part
+    """One arena's buffers, each alive only while it needs bytes of its own.
+
+    At any one time a buffer inside another that is alive needs none, and of buffers that may coincide those
+    do of which no two may. The live peak of what remains is a lower bound, whatever shares bytes.
+    """
+    return _apart(part) if part.has_permissions else part
+
+
+def _apart(part: Problem) -> Problem:
+    outer = {part.index[p.inner]: part.index[p.outer] for p in part.placements}
+    twins: dict[int, set[int]] = {}
+    for a, b in part.may_coincide:
+        twins.setdefault(part.index[a], set()).add(part.index[b])
+        twins.setdefault(part.index[b], set()).add(part.index[a])
+    linked = sorted({*outer, *outer.values(), *twins})
+    events: dict[int, list[tuple[int, bool]]] = {}
+    for i in linked:
+        for start, stop in merge_intervals(part.buffers[i].lifetime):
+            events.setdefault(start, []).append((i, True))
+            events.setdefault(stop, []).append((i, False))
+    kept: dict[int, list[tuple[int, int]]] = {i: [] for i in linked}
+    alive: set[int] = set()
+    ticks = sorted(events)
+    for tick, following in zip(ticks, [*ticks[1:], ticks[-1] if ticks else 0], strict=True):
+        for i, begins in events[tick]:
+            (alive.add if begins else alive.discard)(i)
+        for i in _disjoint(alive, outer, twins):
+            kept[i].append((tick, following))
+    buffers = []
+    for i, buffer in enumerate(part.buffers):
+        if i not in kept:
+            buffers.append(buffer)
+        elif kept[i]:
+            buffers.append(replace(buffer, lifetime=merge_intervals(kept[i])))
+    return replace(part, buffers=tuple(buffers), may_coincide=(), placements=())
+
+
+def _disjoint(alive: set[int], outer: dict[int, int], twins: dict[int, set[int]]) -> list[int]:
+    """Of linked buffers that are alive together, those of which no two can share bytes; as the kernel does.
+
+    Twins are of one size, so that it does not matter which of them stay: fewest twins first.
+    """
+    left = []
+    for i in sorted(alive):
+        around = outer.get(i)
+        while around is not None and around not in alive:
+            around = outer.get(around)
+        if around is None:
+            left.append(i)
+    degree = {i: len(twins.get(i, set()).intersection(left)) for i in left}
+    found = [i for i in left if not degree[i]]
+    undecided = {i for i in left if degree[i]}
+    while undecided:
+        chosen = min(undecided, key=lambda i: (degree[i], i))
+        found.append(chosen)
+        undecided.discard(chosen)
+        for other in twins[chosen] & undecided:
+            undecided.discard(other)
+            for further in twins[other] & undecided:
+                degree[further] -= 1
+    return found
 
 
 def live_curve(part: Problem) -> Curve:
@@ -91,7 +149,7 @@ def live_curve(part: Problem) -> Curve:
 def live_peaks(problem: Problem) -> dict[int, int]:
     """The live peak of each arena by memory id, reserved prefixes included.
 
-    Bytes that live buffers may share are counted once.
+    Bytes that live buffers may share are counted once; see ``floor_of``.
     """
     found = {}
     for arena in problem.arenas:

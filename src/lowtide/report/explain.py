@@ -11,6 +11,7 @@ from lowtide.report.advice import Adviser
 from lowtide.report.findings import Explanation
 from lowtide.report.memory import shares
 from lowtide.report.peaks import find_peaks
+from lowtide.techniques import Techniques
 
 if TYPE_CHECKING:
     from lowtide.api import Loaded
@@ -43,7 +44,8 @@ def explain_loaded(loaded: Loaded, name: str) -> Explanation:
     if program is not None:
         flow = lower(program)
     peaks = find_peaks(problem, flow, plan)
-    advice = Adviser(problem, program, flow, peaks).run(plan, loaded.contents)
+    allowed = Techniques(loaded.request.in_place, loaded.request.elide_copies)
+    advice = Adviser(problem, program, flow, peaks, allowed).run(plan, loaded.contents)
     return Explanation(
         name=str(name),
         buffers=len(problem.buffers),
