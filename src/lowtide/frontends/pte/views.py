@@ -126,7 +126,7 @@ class _Finder:
         for tensor in self.method.planned:
             if tensor.initialised:
                 base = first.setdefault((tensor.place, tensor.stored, tensor.name), tensor.index)
-                if base != tensor.index and tensor.index not in self.filled:
+                if base != tensor.index:
                     found[tensor.index] = base
         return found
 
