@@ -42,6 +42,7 @@ def compare(
     level: o.Level = 0,
     json: JsonOut = False,
     quiet: o.Quiet = False,
+    verbose: o.Verbose = False,
 ) -> None:
     """Plan FILE under every hierarchy policy with every packer; each plan is verified.
 
@@ -59,12 +60,12 @@ def compare(
     request = o.request(
         alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins, level=level
     )
-    with working(f"reading {file}", quiet=quiet or json):
+    with working(f"reading {file}", quiet=quiet or json, verbose=verbose):
         loaded = load(file, request)
     rows = []
     wanted = packer or names()
     policies = POLICIES if len({buffer.region for buffer in loaded.problem.buffers}) > 1 else POLICIES[:1]
-    with counting("comparing", quiet or json) as progress:
+    with counting("comparing", quiet or json, verbose=verbose) as progress:
         for name in wanted:
             for policy in policies:
                 rows.append(_row(loaded.problem, loaded.program, name, policy, timeout))

@@ -34,6 +34,7 @@ def replay(
     fold_limit: o.FoldLimit = None,
     reorder: o.Reorder = False,
     quiet: o.Quiet = False,
+    verbose: o.Verbose = False,
 ) -> None:
     """Run FILE.pt2 on its example inputs with every tensor at its planned offset; compare every bit.
 
@@ -47,7 +48,7 @@ def replay(
       lowtide replay model.pt2 --plan plan.json --times 3
     """
     from lowtide.api import load, plan_loaded
-    from lowtide.cli.screen import counting
+    from lowtide.cli.screen import counting, working
     from lowtide.constants import DEFAULT_TIMEOUT
     from lowtide.pack.registry import Options
 
@@ -64,7 +65,8 @@ def replay(
         reorder=reorder,
         level=level,
     )
-    loaded = load(file, request)
+    with working(f"reading {file}", quiet=quiet, verbose=verbose):
+        loaded = load(file, request)
     if loaded.imported is None:
         raise InputError(f"{file} holds no program to run: replay takes a .pt2 that torch.export saved")
     if plan_file is not None:
@@ -73,10 +75,11 @@ def replay(
         plan = read_plan(plan_file)
     else:
         options = Options(timeout=DEFAULT_TIMEOUT)
-        plan = plan_loaded(loaded, packer="auto", hierarchy="joint", options=options)
+        with working("planning", quiet=quiet, verbose=verbose):
+            plan = plan_loaded(loaded, packer="auto", hierarchy="joint", options=options)
     from lowtide.replay import replay as run
 
-    with counting("replaying", quiet) as progress:
+    with counting("replaying", quiet, verbose=verbose) as progress:
         report = run(loaded.imported, plan, times=times, progress=progress)
     if quiet:
         return

@@ -171,10 +171,12 @@ def searching(quiet: bool, *, verbose: bool = False) -> Iterator[Callable[[Progr
 
 
 @contextlib.contextmanager
-def counting(what: str, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+def counting(what: str, quiet: bool, *, verbose: bool = False) -> Iterator[Callable[[int, int], None] | None]:
     """A bar on the terminal for work in known pieces: call it with (done, in all)."""
+    began = time.monotonic()
     if quiet or not sys.stderr.isatty():
         yield None
+        _took(what, began, verbose)
         return
     from rich.progress import Progress as Bar
 
@@ -185,3 +187,4 @@ def counting(what: str, quiet: bool) -> Iterator[Callable[[int, int], None] | No
             bar.update(task, completed=done, total=total)
 
         yield report
+    _took(what, began, verbose)
