@@ -8,14 +8,13 @@ other order of dimensions than the usual, since ``cat`` takes no notice of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from lowtide.executorch.kernels import operator_name
 from lowtide.executorch.specs import own_spec_of, spec_of, specs_of
 from lowtide.frontends.torch_export.effects import schema_holder
 from lowtide.frontends.torch_export.moves import moves_of
@@ -31,8 +30,7 @@ _NOT_OVER_ARGUMENTS = frozenset({"constant_pad_nd"})
 def moves(node: fx.Node) -> Iterator[Move]:
     """What is the same bytes after a node; nothing where it does more than move bytes."""
     operator = schema_holder(node.target)
-    name = operator_name(node)
-    if operator is None or name in _NOT_OVER_ARGUMENTS:
+    if operator is None:
         return
     spec_behind: dict[int, Any] = {}
 
@@ -48,9 +46,20 @@ def moves(node: fx.Node) -> Iterator[Move]:
     args = pytree.tree_map(passed, node.args)
     kwargs = {name: pytree.tree_map(passed, leaf) for name, leaf in node.kwargs.items() if name != "out"}
     results = [stand_in(spec, spec) for spec in specs_of(node)]
+    for inner, outer, distance in moves_of_kernel(operator, args, kwargs, results):
+        yield spec_behind[id(inner)], spec_behind[id(outer)], distance
+
+
+def moves_of_kernel(
+    operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any], results: Sequence[torch.Tensor | None]
+) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
+    """Those of ``moves_of``, whose arguments it has, that the kernels make in place."""
+    name = str(operator._schema.name).split("::")[1]
+    if name in _NOT_OVER_ARGUMENTS:
+        return
     for inner, outer, distance in moves_of(operator, args, kwargs, results):
         if name in _WHOLE or (inner.is_contiguous() and outer.is_contiguous()):
-            yield spec_behind[id(inner)], spec_behind[id(outer)], distance
+            yield inner, outer, distance
 
 
 def _meta(spec: Any) -> torch.Tensor | None:

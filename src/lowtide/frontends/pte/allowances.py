@@ -1,7 +1,7 @@
 """What a kernel's own code allows: outputs exactly over inputs, and copies of bytes to where they are.
 
-The same tables and rules serve ExecuTorch's planning pass (``lowtide.executorch.kernels``) and programs of
-``torch.export`` (``lowtide.frontends.torch_export.moves``); here they are asked about calls in a ``.pte``.
+The same tables and rules serve ExecuTorch's planning pass (``lowtide.executorch.kernels`` and
+``lowtide.executorch.moves``); here they are asked about calls in a ``.pte``.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ class _Call:
         )
 
     def same(self) -> tuple[tuple[int, int, int], ...]:
-        from lowtide.frontends.torch_export.moves import moves_of
+        from lowtide.executorch.moves import moves_of_kernel
 
         try:
-            moves = list(moves_of(self.operator, self.args, self.kwargs, self.results))
+            moves = list(moves_of_kernel(self.operator, self.args, self.kwargs, self.results))
         except Exception:  # no call that PyTorch would make: of that nothing is known
             return ()
         return tuple((self.behind[id(a)], self.behind[id(b)], distance) for a, b, distance in moves)

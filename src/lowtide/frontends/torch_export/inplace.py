@@ -23,6 +23,12 @@ REFUSED: frozenset[str] = frozenset()
 """Tagged element-wise, but their kernels refuse such an ``out``, or compute other bits."""
 
 
+@cache
+def may_overwrite(operator: Any) -> bool:
+    """Whether there are arguments that the operator may write its result over."""
+    return _is_elementwise(operator) or _reads_rows(operator)
+
+
 def overwrites_of(
     operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any], results: Sequence[torch.Tensor | None]
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
@@ -45,7 +51,7 @@ def overwrites_of(
 
 def _lie_alike(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Strides of dimensions of one element count as well: ATen calls other ones a partial overlap."""
-    return a.dtype == b.dtype and a.shape == b.shape and a.stride() == b.stride()
+    return bool(a.dtype == b.dtype and a.shape == b.shape and a.stride() == b.stride())
 
 
 @cache

@@ -9,6 +9,7 @@ part is the same bytes as a slice of the result, and so is what a pad surrounds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -28,6 +29,18 @@ _COPIES = {"_unsafe_view": "view", "_reshape_copy": "view", "reshape": "view", "
 """Copies whose names do not say of which view."""
 
 _JOINS = frozenset({"cat", "concat", "concatenate"})
+
+
+@cache
+def may_move(operator: Any) -> bool:
+    """Whether an operator is one of those that only move bytes, whatever its arguments are."""
+    name = str(operator._schema.name).split("::")[1]
+    return name in _WHOLE | _JOINS | _COPIES.keys() | {
+        "stack",
+        "constant_pad_nd",
+        "pad",
+        "copy",
+    } or name.endswith("_copy")
 
 
 def moves_of(

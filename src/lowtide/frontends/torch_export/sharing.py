@@ -10,8 +10,8 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from lowtide.frontends.torch_export.inplace import overwrites_of
-from lowtide.frontends.torch_export.moves import laid_out, moves_of
+from lowtide.frontends.torch_export.inplace import may_overwrite, overwrites_of
+from lowtide.frontends.torch_export.moves import laid_out, may_move, moves_of
 from lowtide.program import Match
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def sharing_of(
         made: values that the call makes anew.
         read: values whose bytes it reads.
     """
+    if not (may_overwrite(operator) or may_move(operator)):
+        return Sharing()
     value_behind: dict[int, int] = {}
     stand_ins: dict[int, torch.Tensor | None] = {}
 
