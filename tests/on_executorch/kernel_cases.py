@@ -103,14 +103,15 @@ def choose(x: Tensor, maker: Maker) -> Any:
 
 def filled(x: Tensor, maker: Maker) -> Any:
     yield (x, maker.make(tuple(x.shape), torch.bool, x.dim_order()), 2), {}, (0,)
-    if x.dim():
+    if x.dim() and x.is_contiguous():
         yield (x, maker.make((1,) * x.dim(), torch.bool), 2), {}, (0,)
 
 
 def clamped(x: Tensor, maker: Maker) -> Any:
     yield (x, maker.like(x), maker.like(x)), {}, (0, 1, 2)
     yield (x, None, maker.like(x)), {}, (0, 1)
-    yield (x, maker.make((), x.dtype), x), {}, (0,)
+    if x.is_contiguous():
+        yield (x, maker.make((), x.dtype), x), {}, (0,)
 
 
 def rows(*rest: Any, scalars: bool = True) -> Make:
@@ -297,7 +298,7 @@ def square(x: Tensor, maker: Maker) -> Any:
 
 
 def added(x: Tensor, maker: Maker) -> Any:
-    yield (x, *(maker.make((17, 17), x.dtype) for _ in range(2))), {}, (0, 1, 2)
+    yield (x, *(maker.make((17, 17), x.dtype) for _ in range(2))), {}, (1, 2)
 
 
 def image(*rest: Any) -> Make:

@@ -2,8 +2,8 @@
 
 The kernels still run. Each was tried on the real runtime with source and destination in one place, or one
 inside the other (``tests/on_executorch/test_kernels_moves.py``): it writes what it reads to where it was.
-Pads are left out, since their kernel refuses tensors that overlap; and so is, but for copies of a whole, any
-other order of dimensions than the usual, since ``cat`` takes no notice of it.
+Pads are left out, since their kernel refuses tensors that overlap; and so is, but for clones, any other order
+of dimensions than the usual, since ``cat`` takes no notice of it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,33 @@ Move = tuple[Any, Any, int]
 """A spec that is the same bytes as another spec's from some distance on: ``(inner, outer, bytes)``."""
 
 
-_WHOLE = frozenset({"clone", "_clone_dim_order", "_to_copy", "_to_dim_order_copy"})
-_NOT_OVER_ARGUMENTS = frozenset({"constant_pad_nd"})
+TRIED = frozenset(
+    [
+        "cat",
+        "stack",
+        "split_copy",
+        "split_with_sizes_copy",
+        "unbind_copy",
+        "slice_copy",
+        "narrow_copy",
+        "select_copy",
+        "view_copy",
+        "permute_copy",
+        "transpose_copy",
+        "t_copy",
+        "expand_copy",
+        "unsqueeze_copy",
+        "squeeze_copy",
+        "diagonal_copy",
+        "alias_copy",
+        "detach_copy",
+        "_clone_dim_order",
+    ]
+)
+"""Kernels that were run with source and destination in one place, or one inside the other."""
+
+_ANY_ORDER = frozenset({"_clone_dim_order"})
+"""Of these, those that take notice of the order of dimensions."""
 
 
 def moves(node: fx.Node) -> Iterator[Move]:
@@ -55,10 +80,10 @@ def moves_of_kernel(
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
     """Those of ``moves_of``, whose arguments it has, that the kernels make in place."""
     name = str(operator._schema.name).split("::")[1]
-    if name in _NOT_OVER_ARGUMENTS:
+    if name not in TRIED:
         return
     for inner, outer, distance in moves_of(operator, args, kwargs, results):
-        if name in _WHOLE or (inner.is_contiguous() and outer.is_contiguous()):
+        if name in _ANY_ORDER or (inner.is_contiguous() and outer.is_contiguous()):
             yield inner, outer, distance
 
 
