@@ -210,8 +210,8 @@ class Applied:
     Args:
         step: qualified name.
         technique: ``in-place`` (the output lies exactly over an input that dies), ``elided-copy`` (what the
-            step copies is where it belongs already), ``reordered`` (it runs at another time) or ``folded`` (it
-            is a constant).
+            step copies is where it belongs already), ``reordered`` (it runs at another time) or ``folded``
+            (it is a constant).
         written, read: names of the storages that share bytes; empty where that is not the point.
     """
 
