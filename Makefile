@@ -62,6 +62,11 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/real_models.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/peers.py
+	$(BIN)/python -m benchmarks.executorch_models
+	$(BIN)/python -m benchmarks.smaller
+	$(BIN)/python -m benchmarks.orders
+	$(BIN)/python -m benchmarks.pte_files
+	$(BIN)/python benchmarks/page.py
 
 docs: $(VENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
