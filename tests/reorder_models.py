@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
@@ -119,6 +120,11 @@ def tiny_program(random: Random, *, steps: int = 6, depth: int = 0) -> Program:
     return replace(program, regions=tuple(regions))
 
 
+def _plain(name: str) -> str:
+    """A name without the number that sets what is run again apart."""
+    return re.sub(r"/\d+$", "", name)
+
+
 def meaning(program: Program, seed: int) -> tuple[object, ...]:
     """What a program computes on one path, steps being functions of what they read: outcome and effects.
 
@@ -145,16 +151,18 @@ def meaning(program: Program, seed: int) -> tuple[object, ...]:
         point = flow.points[tick]
         region = program.regions[flow.activations[point.activation].region]
         inside = 0 <= point.step < len(region.steps)
-        name = (names[point.activation], region.steps[point.step].name if inside else "", point.kind)
-        seen = tuple(contents[s] for s in sorted(set(point.reads)))
+        name = (names[point.activation], _plain(region.steps[point.step].name) if inside else "", point.kind)
+        seen = tuple(contents[s] for s in dict.fromkeys(point.reads))
         if point.kind == "exit":
             state = [i for i, s in enumerate(program.storages) if s.kind in ("state", "input")]
             return (*seen, *(contents[i] for i in state), *effects)
         if point.kind != "entry":
             for storage in point.writes:
-                contents[storage] = hash((name, program.storages[storage].name, seen))
+                contents[storage] = hash((name, _plain(program.storages[storage].name), seen))
             for storage in point.partial:
-                contents[storage] = hash((name, program.storages[storage].name, seen, contents[storage]))
+                contents[storage] = hash(
+                    (name, _plain(program.storages[storage].name), seen, contents[storage])
+                )
             copied = [[contents[s] for s in copy.source_storages] for copy in point.copies]
             for copy, terms in zip(point.copies, copied, strict=True):
                 target = copy.target_storage

@@ -84,6 +84,15 @@ class Search:
         self.came_from: dict[int, tuple[int, tuple[int, ...]]] = {}
         """For each set of steps that was reached: the set before it, and the units that led from there."""
         self.least: dict[int, int] = {}
+        self.following: list[list[int]] = [[] for _ in units]
+        """For each unit those of which it may be the last that they wait for."""
+        home = {step: position for position, unit in enumerate(units) for step in unit.steps}
+        for position, unit in enumerate(units):
+            left = unit.earlier
+            while left:
+                near = home[left.bit_length() - 1]
+                self.following[near].append(position)
+                left &= ~(units[near].earlier | units[near].members)
 
     def run(self, budget: Budget) -> Found:
         """Search until an order is proved to be of least peak, or the budget is spent."""
@@ -117,19 +126,26 @@ class Search:
     def branches(self, peak: int, done: int, live: int) -> list[tuple[int, int, int, tuple[int, ...]]]:
         """Where to go from a set of steps: peak, live bytes, the set reached, the units that lead there."""
         path: list[int] = []
+        missing = ~done
+        ready = [
+            position
+            for position, unit in enumerate(self.units)
+            if not unit.earlier & missing and not done >> unit.steps[0] & 1
+        ]
         while True:
             found = []
-            for position, unit in enumerate(self.units):
-                if unit.earlier & ~done or done >> unit.steps[0] & 1:
-                    continue
-                most, after, reached = run_unit(self.model, unit, done, live)
+            for position in ready:
+                most, after, reached = run_unit(self.model, self.units[position], done, live)
                 if most <= peak and after <= live:
-                    path.append(position)
-                    done, live = reached, after
                     break
                 found.append((max(peak, most), after, reached, (*path, position)))
             else:
                 return found or [(peak, live, done, tuple(path))]
+            path.append(position)
+            done, live, missing = reached, after, ~reached
+            ready.remove(position)
+            ready += [other for other in self.following[position] if not self.units[other].earlier & missing]
+            ready.sort()
 
     def order(self) -> tuple[int, ...]:
         """The steps on the way to the set of all steps."""

@@ -35,17 +35,14 @@ class Unit:
     Args:
         steps: in order.
         earlier: all steps that must run before it, as a bit set.
+        members: its steps, as a bit set.
         profile: hill and net, where they do not depend on what else has run.
     """
 
     steps: tuple[int, ...]
     earlier: int
+    members: int
     profile: tuple[int, int] | None
-
-    @property
-    def members(self) -> int:
-        """Its steps, as a bit set."""
-        return sum(1 << step for step in self.steps)
 
 
 class _Draft:
@@ -85,7 +82,7 @@ class _Draft:
 
     def freeze(self) -> Unit:
         profile = (self.hill[0], self.net[0]) if self.fixed else None
-        return Unit(tuple(self.steps), self.earlier, profile)
+        return Unit(tuple(self.steps), self.earlier, self.members, profile)
 
 
 def find_units(model: Model) -> tuple[Unit, ...]:
