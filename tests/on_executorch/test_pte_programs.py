@@ -113,3 +113,15 @@ def test_state_is_live_beyond_the_end_and_inputs_before_the_start():
     assert buffer.lifetime == ((0, end),)
     (given,) = analysis.method.inputs
     assert plan.problem.buffers[plan.position_of(f"add/%{given}")].lifetime[0][0] == 0
+
+
+def test_a_method_over_the_state_of_another_is_noted():
+    file = open_pte(methods_file(StockPass()))
+    add, read = file.program.execution_plan[:2]
+    assert not audit(file).notes
+    start = max(
+        v.val.allocation_info.memory_offset for v in read.values if getattr(v.val, "allocation_info", None)
+    )
+    for value in analyse(file)[0].views.state:
+        add.values[value].val.allocation_info.memory_offset_low = start
+    assert any("read: has tensors where add keeps state" in note for note in audit(file).notes)

@@ -102,6 +102,7 @@ def audit_file(file: PteFile, analyses: tuple[Analysis, ...], *, alignment: int 
         places = {t.index: t.place for t in analysis.method.planned if t.place is not None}
         findings += check_places(analysis, places, analysis.method.arenas, alignment)
         notes += _notes(analysis)
+        notes += [note for other in analyses if other is not analysis for note in _trampled(analysis, other)]
     return Audit(
         file.name,
         tuple(findings),
@@ -178,6 +179,18 @@ def _notes(analysis: Analysis) -> Iterator[str]:
             f"{method.name}: {method.tensors[view]} is taken for a view of {method.tensors[base]}, the only "
             "tensor that can be meant"
         )
+
+
+def _trampled(analysis: Analysis, other: Analysis) -> Iterator[str]:
+    """What a method does to another's state, if a runtime gives both of them one block of memory."""
+    mine = {t.place for t in analysis.method.planned if t.index not in analysis.views.state}
+    for value in sorted(other.views.state):
+        place = other.method.tensors[value].place
+        if place is not None and any(place.overlaps(own) for own in mine if own is not None):
+            yield (
+                f"{analysis.method.name}: has tensors where {other.method.name} keeps state, "
+                f"{other.method.tensors[value]}: give each method memory of its own"
+            )
 
 
 class _Search:
