@@ -47,12 +47,14 @@ def declare_stacked(root: fx.GraphModule) -> None:
                             f"node {name}/{node.name}: a stacked result without a bound cannot be filled: "
                             "give its dynamic dimensions a max when exporting"
                         )
-                    spec.shape_dynamism = TensorShapeDynamism.DYNAMIC_BOUND
                     stacked.add(spec)
         if stacked:
+            # Before the base changes: a view's spec can only be read while it agrees with its base.
             for node in module.graph.find_nodes(op="call_function", target=memory.view):
                 if spec_of(node) in stacked:
                     node.meta["spec"] = _growing(node.meta["spec"])
+        for spec in stacked:
+            spec.shape_dynamism = TensorShapeDynamism.DYNAMIC_BOUND
 
 
 def _growing(view: Any) -> Any:
