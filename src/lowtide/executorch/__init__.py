@@ -22,7 +22,8 @@ from lowtide.executorch.version import require_supported
 require_supported()
 
 from lowtide.executorch.algorithm import algorithm  # noqa: E402
-from lowtide.executorch.auditing import Audit, Finding, audit  # noqa: E402
+from lowtide.executorch.auditing import Audit, audit  # noqa: E402
+from lowtide.executorch.findings import Finding  # noqa: E402
 from lowtide.executorch.folding import FoldConstants  # noqa: E402
 from lowtide.executorch.planning_pass import MemoryPlanningPass  # noqa: E402
 from lowtide.executorch.repacking import Repacked, repack  # noqa: E402

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lowtide.errors import UnsupportedError, VerificationError
-from lowtide.executorch.auditing import ALIGNMENT, Audit, Finding, audit_file, check_places
+from lowtide.executorch.auditing import ALIGNMENT, Audit, audit_file, check_places
+from lowtide.executorch.findings import Finding
 from lowtide.frontends.pte import Analysis, PteFile, analyse, open_pte
 from lowtide.frontends.pte.delegates import XNNPACK
 from lowtide.frontends.pte.flow import layout_of
