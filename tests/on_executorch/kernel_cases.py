@@ -102,8 +102,10 @@ def choose(x: Tensor, maker: Maker) -> Any:
 
 
 def filled(x: Tensor, maker: Maker) -> Any:
+    if not x.is_contiguous():
+        return
     yield (x, maker.make(tuple(x.shape), torch.bool, x.dim_order()), 2), {}, (0,)
-    if x.dim() and x.is_contiguous():
+    if x.dim():
         yield (x, maker.make((1,) * x.dim(), torch.bool), 2), {}, (0,)
 
 
@@ -250,7 +252,7 @@ SAFE |= {
         (aten.gelu.default, unary(), FLOATS),
         (aten.gelu.default, unary(approximate="tanh"), FLOATS),
     ],
-    "logit": [(aten.logit.default, unary(1e-3), FLOATS)],
+    "logit": [(aten.logit.default, unary(1e-3), FLOATS[:2])],
     "bitwise_not": [(aten.bitwise_not.default, unary(), BITS)],
     "logical_not": [(aten.logical_not.default, unary(), (torch.bool,))],
     "isnan": [(aten.isnan.default, unary(), (torch.bool,))],
