@@ -245,7 +245,7 @@ SAFE |= {
         (aten.clamp.default, unary(None, 2), REAL),
         (aten.clamp.Tensor, clamped, REAL),
     ],
-    "hardtanh": [(aten.hardtanh.default, unary(-1, 2), REAL)],
+    "hardtanh": [(aten.hardtanh.default, unary(-1, 2), tuple(set(REAL) - {torch.uint8}))],
     "leaky_relu": [(aten.leaky_relu.default, unary(0.1), FLOATS)],
     "elu": [(aten.elu.default, unary(), FLOATS)],
     "gelu": [
