@@ -29,8 +29,8 @@ def only_offsets_changed(before: bytes, after: bytes) -> None:
     old, new = open_pte(before), open_pte(after)
     assert new.segments == old.segments
     if old.segment_base:
-        unit = old.segment_base & -old.segment_base
-        assert new.segment_base % min(unit, 4096) == 0
+        starts = [old.segment_base, *(s.offset for s in old.program.segments if s.offset)]
+        assert new.segment_base % min(4096, *(start & -start for start in starts)) == 0
     first, second = _flatbuffer_to_program(before[: old.program_bytes]), new.program
     for plan, other in zip(first.execution_plan, second.execution_plan, strict=True):
         for value, twin in zip(plan.values, other.values, strict=True):

@@ -90,10 +90,11 @@ def import_modules(names: list[str] | None) -> None:
 def show(found: Audit) -> None:
     """Every fault on a line of its own, then the verdict."""
     from lowtide.outputs.wording import many
+    from lowtide.violation import show_name
 
     for finding in found.findings:
         assumed = " (assuming the worst of an unknown operator)" if finding.assumed else ""
-        typer.echo(f"  {finding.method}: {finding.kind}: {finding.message}{assumed}")
+        typer.echo(f"  {show_name(finding.method)}: {finding.kind}: {finding.message}{assumed}")
     for note in found.notes:
         typer.echo(f"  note: {note}")
     looked = f"{many(len(found.methods), 'method')}, {many(found.tensors, 'planned tensor')}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lowtide.executorch.findings import Finding, find_lost
 from lowtide.executorch.pointers import Pointers
 from lowtide.frontends.pte import Analysis, PteFile, analyse, open_pte
+from lowtide.violation import show_name
 
 if TYPE_CHECKING:
     from lowtide.files import StrPath
@@ -139,14 +140,14 @@ def _notes(analysis: Analysis) -> Iterator[str]:
     method = analysis.method
     for at in analysis.unknown:
         yield (
-            f"{method.name}: {method.instructions[at]} is not known: it is taken to read and write all "
-            "that it is given"
+            f"{show_name(method.name)}: {method.instructions[at]} is not known: it is taken to read and "
+            "write all that it is given"
         )
     for view in sorted(analysis.views.guessed):
         base = analysis.views.base[view]
         yield (
-            f"{method.name}: {method.tensors[view]} is taken for a view of {method.tensors[base]}, the only "
-            "tensor that can be meant"
+            f"{show_name(method.name)}: {method.tensors[view]} is taken for a view of "
+            f"{method.tensors[base]}, the only tensor that can be meant"
         )
 
 
@@ -157,6 +158,6 @@ def _trampled(analysis: Analysis, other: Analysis) -> Iterator[str]:
         place = other.method.tensors[value].place
         if place is not None and any(place.overlaps(own) for own in mine if own is not None):
             yield (
-                f"{analysis.method.name}: has tensors where {other.method.name} keeps state, "
-                f"{other.method.tensors[value]}: give each method memory of its own"
+                f"{show_name(analysis.method.name)}: has tensors where {show_name(other.method.name)} keeps "
+                f"state, {other.method.tensors[value]}: give each method memory of its own"
             )

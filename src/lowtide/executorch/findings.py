@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from lowtide.executorch.pointers import Facts, Pointers
 from lowtide.liveness import positions
+from lowtide.violation import show_name
 
 if TYPE_CHECKING:
     from lowtide.frontends.pte import Analysis
@@ -202,7 +203,7 @@ class _Search:
 
     def at(self, at: int) -> str:
         if at >= len(self.method.instructions):
-            return f"the end of {self.method.name}"
+            return f"the end of {show_name(self.method.name)}"
         instruction = self.method.instructions[at]
         source = f" ({instruction.source})" if instruction.source else ""
         return f"{instruction}{source}"

@@ -12,7 +12,7 @@ from lowtide.frontends.pte.flow import layout_of, own_layout
 from lowtide.frontends.pte.methods import Place, alignment_in
 from lowtide.pack.bounds import live_peak, lower_bound
 from lowtide.problem import Arena, ArenaUse, Plan, Problem, end_of
-from lowtide.violation import Violation
+from lowtide.violation import Violation, show_name
 
 if TYPE_CHECKING:
     from lowtide.contents import Contents
@@ -61,7 +61,9 @@ def load_methods(file: PteFile, alignment: int, wanted: str | None = None) -> tu
     analyses = analyse(file)
     names = [analysis.method.name for analysis in analyses]
     if wanted is not None and wanted not in names:
-        raise InputError(f"{file.name}: there is no method {wanted!r}: it has {', '.join(names)}")
+        raise InputError(
+            f"{file.name}: there is no method {wanted!r}: it has {', '.join(map(show_name, names))}"
+        )
     chosen = [
         analysis
         for analysis in analyses
@@ -78,7 +80,7 @@ def the_method(file: PteFile, alignment: int, wanted: str | None) -> LoadedMetho
     """
     found = load_methods(file, alignment, wanted)
     if len(found) > 1:
-        names = ", ".join(method.name for method in found)
+        names = ", ".join(show_name(method.name) for method in found)
         raise InputError(
             f"{file.name}: has several methods, each with memory of its own: choose one of {names}"
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lowtide.errors import InputError
 from lowtide.problem import align_up
+from lowtide.violation import show_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -281,11 +282,11 @@ def _instruction(plan: Any, call: Any, chain: int, position: int, before: int, s
         operator = plan.operators[call.op_index]
         name = f"{operator.name}.{operator.overload}" if operator.overload else str(operator.name)
         args = tuple(call.args if call.args is not None else ())
-        return PteInstruction("kernel", chain, position, name, args, source=source)
+        return PteInstruction("kernel", chain, position, show_name(name), args, source=source)
     if kind == "DelegateCall":
         index = call.delegate_index
         args = tuple(call.args if call.args is not None else ())
-        name = str(plan.delegates[index].id)
+        name = show_name(str(plan.delegates[index].id))
         return PteInstruction("delegate", chain, position, name, args, delegate=index, source=source)
     if kind == "MoveCall":
         return PteInstruction("move", chain, position, args=(call.move_from, call.move_to))
@@ -298,4 +299,4 @@ def _instruction(plan: Any, call: Any, chain: int, position: int, before: int, s
 def _source(frames: Any) -> str:
     """The innermost frame of a stack trace."""
     items = frames.items if frames is not None else None
-    return f"{items[-1].filename}:{items[-1].lineno}" if items else ""
+    return show_name(f"{items[-1].filename}:{items[-1].lineno}") if items else ""

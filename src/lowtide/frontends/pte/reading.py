@@ -24,6 +24,7 @@ from lowtide.frontends.pte.flatbuffer import (
     check,
     parse_schema,
 )
+from lowtide.violation import show_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -176,7 +177,7 @@ def _parse(flatbuffer: bytes, name: str) -> Any:
     try:
         return _flatbuffer_to_program(flatbuffer)
     except Exception as error:  # the parser checks nothing itself: whatever it trips over is in the bytes
-        reason = " ".join(str(error).split())[:120]
+        reason = show_name(" ".join(str(error).split())[:120])
         raise InputError(f"{name}: is damaged: {type(error).__name__}: {reason}: export it again") from None
 
 
