@@ -144,3 +144,81 @@ def test_what_a_branch_uses_may_be_folded() -> None:
 def test_a_limit_below_nothing_is_refused() -> None:
     with pytest.raises(InputError, match="-1"):
         fold_constants(exported(True), limit=-1)
+
+
+class Returned(torch.nn.Module):
+    """What is computed of constants alone is returned, under a name that an input has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(3, 4))
+
+    def forward(self, folded_neg: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return folded_neg + self.weight.neg(), self.weight.abs()
+
+
+def test_what_is_returned_is_left_and_names_are_free() -> None:
+    program = torch.export.export(Returned(), (torch.ones(3, 4),)).run_decompositions()
+    folded = fold_constants(program)
+    assert folded.steps == ("neg",)
+    x = torch.randn(3, 4)
+    for one, other in zip(program.module()(x), folded.program.module()(x), strict=True):
+        assert torch.equal(one, other)
+
+
+class TwoNames(torch.nn.Module):
+    """One block of bytes under two names, written by one and read by the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        base = torch.arange(4.0)
+        self.register_buffer("flat", base)
+        self.register_buffer("square", base.view(2, 2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.square.add_(1)
+        return x + self.flat.neg()
+
+
+def test_bytes_under_two_names_are_no_constant_if_one_is_written() -> None:
+    program = torch.export.export(TwoNames(), (torch.ones(4),))
+    assert fold_constants(program).steps == ()
+
+
+def test_operators_of_others_are_left() -> None:
+    with torch.library._scoped_library("lowtide_test", "DEF") as library:
+        library.define("mul(Tensor x) -> Tensor")
+        library.impl("mul", lambda x: x.neg() + torch.rand(()), "CPU")
+        library.impl("mul", torch.empty_like, "Meta")
+
+        class Theirs(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.weight = torch.nn.Parameter(torch.ones(2))
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return x + torch.ops.lowtide_test.mul(self.weight)
+
+        program = torch.export.export(Theirs(), (torch.ones(2),))
+        assert fold_constants(program).steps == ()
+
+
+class Costly(torch.nn.Module):
+    """A transpose that costs nothing beside an expansion that costs much."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(8, 4))
+        self.row = torch.nn.Parameter(torch.randn(1, 16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        wide = self.row.expand(64, 16).clone()
+        return (x @ self.weight.t().contiguous()).sum() + wide * x.sum()
+
+
+def test_a_limit_gives_up_what_grows_and_keeps_what_is_free() -> None:
+    program = torch.export.export(Costly(), (torch.randn(2, 4),)).run_decompositions()
+    assert fold_constants(program).file_bytes == 64 * 16 * 4 - 16 * 4
+    folded = fold_constants(program, limit=0)
+    assert folded.file_bytes == 0
+    assert list(folded.constants.values()) == [8 * 4 * 4]

@@ -12,6 +12,7 @@ they move elements, select among them, or round once as IEEE 754 demands. A sine
 from __future__ import annotations
 
 import operator
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,28 +28,47 @@ from lowtide.transforms.copying import copy_module, with_module
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_SPACES = frozenset({"aten", "dim_order_ops"})
+
 # fmt: off
-_EXACT = frozenset(
+_MOVES = frozenset(
     [
-        # moved elements
-        "alias", "as_strided", "cat", "clone", "constant_pad_nd", "contiguous", "detach", "diagonal",
-        "embedding", "expand", "flip", "gather", "index", "index_select", "lift_fresh", "narrow", "permute",
-        "pixel_shuffle", "pixel_unshuffle", "repeat", "reshape", "roll", "select", "select_scatter",
-        "slice", "slice_scatter", "split", "split_with_sizes", "squeeze", "stack", "t", "transpose",
-        "unbind", "unfold", "unsafe_view", "unsqueeze", "view",
-        # made of numbers, and other types
-        "arange", "full", "full_like", "ones", "ones_like", "scalar_tensor", "to", "to_copy",
-        "to_dim_order_copy", "zeros", "zeros_like", "clone_dim_order",
-        # rounded once
-        "abs", "add", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "ceil", "clamp", "div",
-        "eq", "floor", "ge", "gt", "le", "logical_and", "logical_not", "logical_or", "logical_xor", "lt",
-        "masked_fill", "maximum", "minimum", "mul", "ne", "neg", "relu", "rsub", "sign", "sqrt", "sub",
-        "tril", "triu", "trunc", "where",
-        # of integers and truth values
-        "all", "amax", "amin", "any",
+        "alias", "as_strided", "cat", "clone", "clone_dim_order", "constant_pad_nd", "contiguous", "detach",
+        "diagonal", "embedding", "expand", "flip", "gather", "index", "index_select", "lift_fresh", "narrow",
+        "permute", "pixel_shuffle", "pixel_unshuffle", "repeat", "reshape", "roll", "select", "slice",
+        "select_scatter", "slice_scatter", "split", "split_with_sizes", "squeeze", "stack", "t", "transpose",
+        "tril", "triu", "unbind", "unfold", "unsafe_view", "unsqueeze", "view",
     ]
 )
+"""These move elements, and change none."""
+
+_ROUNDED_ONCE = frozenset(
+    [
+        "add", "arange", "ceil", "div", "eq", "floor", "full", "full_like", "ge", "gt", "le", "lt",
+        "masked_fill", "mul", "ne", "neg", "ones", "ones_like", "rsub", "scalar_tensor", "sqrt", "sub", "to",
+        "to_copy", "to_dim_order_copy", "trunc", "where", "zeros", "zeros_like",
+    ]
+)
+"""Of floats too these are what IEEE 754 says, if the numbers that they are given are."""
+
+_OF_INTEGERS = frozenset(
+    [
+        "abs", "all", "amax", "amin", "any", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clamp",
+        "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "relu", "sign",
+    ]
+)
+"""Libraries differ in what they make of NaN, negative zeros and half precision."""
 # fmt: on
+_PLAIN = (
+    torch.float32,
+    torch.float64,
+    torch.int32,
+    torch.int64,
+    torch.int16,
+    torch.int8,
+    torch.uint8,
+    torch.bool,
+)
 _CONSTANTS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 
 
@@ -86,14 +106,14 @@ def fold_constants(program: ExportedProgram, *, limit: int | None = None) -> Fol
         raise InputError(f"limit {limit}: constants cannot be asked to grow by less than nothing")
     values = _evaluate(program)
     kept: set[fx.Node] = set()  # computed at run time after all
-    while True:
-        folded = _foldable(program, values, kept)
-        frontier = _frontier(folded)
-        gone = _unused(program, folded)
-        growth = sum(_bytes(values[node]) for node in frontier) - sum(map(_bytes, gone.values()))
-        if limit is None or growth <= limit or not frontier:
-            break
-        kept.add(max(frontier, key=lambda node: _bytes(values[node])))
+    choice = _choose(program, values, kept)
+    while limit is not None and choice.growth > limit and choice.frontier:
+        # Give up what brings the growth down most; of what brings it down alike, the largest.
+        tried = {node: _choose(program, values, kept | {node}) for node in choice.frontier}
+        given_up = min(tried, key=lambda node: (tried[node].growth, -_bytes(values[node])))
+        kept.add(given_up)
+        choice = tried[given_up]
+    folded, frontier, growth = choice.folded, choice.frontier, choice.growth
     constants = {node.name: _bytes(values[node]) for node in frontier}
     steps = tuple(node.name for node in program.graph.nodes if node in folded and node.op == "call_function")
     if not frontier:
@@ -149,7 +169,20 @@ def _written(program: ExportedProgram) -> set[fx.Node]:
         if node not in found:
             found.add(node)
             changed += node.all_input_nodes
-    return found
+    return found | _sharing_bytes(program, found)
+
+
+def _sharing_bytes(program: ExportedProgram, written: set[fx.Node]) -> set[fx.Node]:
+    """Constants that are other names for bytes that are written."""
+    specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs if spec.kind in _CONSTANTS}
+    places: dict[fx.Node, int] = {}
+    for node in program.graph.nodes:
+        if node.op == "placeholder" and node.name in specs:
+            tensor = _tensor_of(program, specs[node.name])
+            if isinstance(tensor, torch.Tensor):
+                places[node] = tensor.untyped_storage().data_ptr()
+    taken = {place for node, place in places.items() if node in written and place}
+    return {node for node, place in places.items() if place in taken}
 
 
 def _is_pure(node: fx.Node) -> bool:
@@ -161,32 +194,74 @@ def _is_pure(node: fx.Node) -> bool:
     schema = getattr(node.target, "_schema", None)
     if schema is None or schema.is_mutable or not schema.returns:
         return False
-    name = schema.name.split("::")[1].lstrip("_")
-    if name not in _EXACT and name.removesuffix("_copy") not in _EXACT:
+    space, name = schema.name.split("::")
+    if space not in _SPACES:  # whoever made the operator knows what it does, and nobody else
         return False
-    # Whether steps of a range are added up or multiplied is every library's own business.
-    return name != "arange" or not node.meta["val"].is_floating_point()
+    name = name.lstrip("_")
+    names = {name, name.removesuffix("_copy")}
+    if names & _MOVES:
+        return True
+    tensors = [source.meta.get("val") for source in (*node.all_input_nodes, node)]
+    types = [tensor.dtype for tensor in tensors if isinstance(tensor, torch.Tensor)]
+    scalars = [leaf for leaf in pytree.tree_leaves((node.args, node.kwargs)) if isinstance(leaf, float)]
+    if not any(type.is_floating_point or type.is_complex for type in types) and not scalars:
+        return bool(names & (_ROUNDED_ONCE | _OF_INTEGERS))
+    return bool(names & _ROUNDED_ONCE) and _is_ieee(node, name, types, scalars)
 
 
-def _foldable(
-    program: ExportedProgram, values: Mapping[fx.Node, Any], kept: set[fx.Node]
-) -> dict[fx.Node, None]:
-    """Nodes that need not run: whatever only folded nodes use, and what becomes a constant itself."""
-    found: dict[fx.Node, None] = {}
-    for node in program.graph.nodes:
-        if node.op == "call_function" and node in values and node not in kept:
-            found[node] = None
-    return found
+def _is_ieee(node: fx.Node, name: str, types: list[torch.dtype], scalars: list[float]) -> bool:
+    """Whether arithmetic on floats leaves nothing to a library: no half precision, no hidden rounding."""
+    if any(type not in _PLAIN for type in types) or not all(_fits_float(scalar) for scalar in scalars):
+        return False
+    if name == "arange":  # whether steps are added up or multiplied is every library's own business
+        return False
+    if name in ("add", "sub", "rsub"):  # a factor may be fused with the sum, and rounded with it
+        given = node.args[2] if len(node.args) > 2 else node.kwargs.get("alpha", 1)
+        return bool(given == 1)
+    return name != "div" or node.kwargs.get("rounding_mode") is None
 
 
-def _frontier(folded: Mapping[fx.Node, None]) -> list[fx.Node]:
-    """Folded tensors that something uses that still runs: these become constants."""
-    return [
-        node
-        for node in folded
-        if not isinstance(node.meta.get("val"), (tuple, list))
-        and any(user not in folded for user in node.users)
-    ]
+def _fits_float(scalar: float) -> bool:
+    """Whether a number is one in single precision too: then nobody rounds it on the way."""
+    try:
+        return scalar != scalar or struct.unpack("f", struct.pack("f", scalar))[0] == scalar
+    except OverflowError:
+        return False
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What is folded, what of it becomes a constant, and by how many bytes the constants grow."""
+
+    folded: dict[fx.Node, None]
+    frontier: list[fx.Node]
+    growth: int
+
+
+def _choose(program: ExportedProgram, values: Mapping[fx.Node, Any], kept: set[fx.Node]) -> _Choice:
+    """Fold all that can be, but for some nodes, and for what cannot become a constant."""
+    kept = set(kept)
+    while True:
+        folded = {
+            node: None
+            for node in program.graph.nodes
+            if node.op == "call_function" and node in values and node not in kept
+        }
+        frontier = [node for node in folded if any(user not in folded for user in node.users)]
+        unfit = [node for node in frontier if not _may_be_constant(node)]
+        if not unfit:
+            break
+        kept.update(unfit)
+    gone = _unused(program, folded)
+    growth = sum(_bytes(values[node]) for node in frontier) - sum(map(_bytes, gone.values()))
+    return _Choice(folded, frontier, growth)
+
+
+def _may_be_constant(node: fx.Node) -> bool:
+    """A plain tensor, in the usual order of its dimensions, that is not what the program returns."""
+    value = node.meta.get("val")
+    returned = any(user.op == "output" for user in node.users)
+    return isinstance(value, torch.Tensor) and value.is_contiguous() and not returned
 
 
 def _unused(program: ExportedProgram, folded: Mapping[fx.Node, None]) -> dict[str, torch.Tensor]:
@@ -220,13 +295,16 @@ def _rewrite(program: ExportedProgram, computed: Mapping[fx.Node, torch.Tensor])
     first = next((node for node in placeholders if node.name in user), None)
     anchor = first or next(node for node in graph.nodes if node.op != "placeholder")
     constants, added = dict(program.constants), []
+    taken = {node.name for node in graph.nodes} | constants.keys() | program.state_dict.keys()
+    taken |= {spec.target for spec in signature.input_specs if spec.target is not None}
     for old, tensor in computed.items():
         node = mapping[old]
         with graph.inserting_before(anchor):
-            constant = graph.placeholder(_free_name(constants, f"folded_{node.name}"))
+            constant = graph.placeholder(_free_name(taken, f"folded_{node.name}"))
+        taken.add(constant.name)
         constant.meta = dict(node.meta)
         node.replace_all_uses_with(constant)
-        constants[constant.name] = tensor.contiguous() if tensor.is_contiguous() else tensor.clone()
+        constants[constant.name] = tensor.contiguous()
         added.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(constant.name), constant.name, None))
     graph.eliminate_dead_code()
     nodes = {node.name: node for node in graph.nodes if node.op == "placeholder"}
@@ -251,7 +329,7 @@ def _rewrite(program: ExportedProgram, computed: Mapping[fx.Node, torch.Tensor])
     )
 
 
-def _free_name(taken: Mapping[str, Any], wanted: str) -> str:
+def _free_name(taken: set[str], wanted: str) -> str:
     name, number = wanted, 0
     while name in taken:
         number += 1
