@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide  # noqa: E402
 from irregular import IRREGULAR  # noqa: E402
-from lowtide.reorder.fx import reorder_graphs  # noqa: E402
+from lowtide.reorder.fx import node_edges, reorder_graphs  # noqa: E402
 from lowtide.replay import replay  # noqa: E402
 from random_programs import Writer  # noqa: E402
 
@@ -98,3 +98,17 @@ def test_random_programs(first):
         assert plan.arena_bytes == found.after.arena_bytes, seed
         lowtide.verify(plan, exported)
         assert replay(exported, plan, made.inputs).eager_differences == (), seed
+
+
+def test_draws_keep_their_order_in_a_graph_without_schemas():
+    """``torch.rand`` as a plain function has no schema that says that it draws."""
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    large = graph.call_function(torch.rand, (1000,))
+    small = graph.call_function(torch.rand, (10,))
+    total = graph.call_function(torch.sum, (large,))
+    graph.output(graph.call_function(torch.add, (graph.call_function(torch.add, (small, total)), x)))
+    module = torch.fx.GraphModule(torch.nn.Module(), graph)
+    steps = {node: i for i, node in enumerate(graph.find_nodes(op="call_function", target=torch.rand))}
+    assert node_edges(module, steps) == [(0, 1)]
+    assert (steps[large], steps[small]) == (0, 1)

@@ -75,10 +75,6 @@ def _cut(x: torch.Tensor) -> torch.Tensor:
     return a.sin().sum() + b.cos().sum()
 
 
-def _padded(x: torch.Tensor) -> torch.Tensor:
-    return torch.nn.functional.pad(x * 2, (0, 0, 0, 8)).sum(1)
-
-
 def _statistics(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return torch.ops.aten.native_layer_norm.default(x * 2, [16], None, None, 1e-5)
 
@@ -91,7 +87,6 @@ def _statistics(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         # Three parts in their whole, beside the input until the last is made, and 24 sums.
         (_joined, 4 * 512),
         (_cut, 2 * 512),
-        (_padded, 2 * 512 + 64),
         (_statistics, 512 + 2 * 32),
     ],
     ids=lambda p: getattr(p, "__name__", None),

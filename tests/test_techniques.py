@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from lowtide.errors import InfeasibleError
+from lowtide.api import Request, load
+from lowtide.errors import InfeasibleError, InputError
 from lowtide.pack.registry import Options
 from lowtide.problem import Applied
 from lowtide.program import Match, Program, Region, Step, Storage, Value
@@ -103,3 +104,11 @@ def test_what_is_read_later_is_not_written_over():
     problem = build_problem(replace(program, regions=(later,)), in_place=True)
     assert ("root/a", "root/x") not in problem.may_coincide
     assert ("root/b", "root/a") in problem.may_coincide
+
+
+def test_what_cannot_be_had_is_said():
+    problem = build_problem(chain())
+    loaded = load(problem, Request(in_place=True, reorder=True))
+    assert loaded.remarks == ("Without effect, as there is no program to look at: in-place, reorder.",)
+    with pytest.raises(InputError, match="fixed"):
+        load(chain(), Request(fold_constants=True))

@@ -171,7 +171,19 @@ def load(source: Any, request: Request | None = None) -> Loaded:
     """
     request = request or Request()
     loaded = _loaded(_opened(source, request), request)
-    return replace(loaded, problem=_with_capacity(loaded.problem, request.capacity), request=request)
+    problem = _with_capacity(loaded.problem, request.capacity)
+    return replace(
+        loaded, problem=problem, request=request, remarks=(*loaded.remarks, *_idle(loaded, request))
+    )
+
+
+def _idle(loaded: Loaded, request: Request) -> tuple[str, ...]:
+    """What was asked for and cannot be had, because nothing is known of what runs."""
+    asked = ("in_place", "elide_copies", "fold_constants", "reorder")
+    wanted = [name.replace("_", "-") for name in asked if getattr(request, name)]
+    if loaded.program is not None or not wanted:
+        return ()
+    return (f"Without effect, as there is no program to look at: {', '.join(wanted)}.",)
 
 
 def load_all(source: Any, request: Request | None = None) -> list[Loaded]:
@@ -228,6 +240,7 @@ def _loaded(source: Any, request: Request) -> Loaded:
     if isinstance(source, Plan):
         return Loaded(source.problem, plan=source)
     if isinstance(source, Program):
+        _refuse_changes(source, request)
         return Loaded(_problem_of(source, request), source)
     if _is_pte(source):
         from lowtide.frontends.pte import the_method
@@ -240,6 +253,7 @@ def _loaded(source: Any, request: Request) -> Loaded:
         from lowtide.frontends import torch_export
 
         if isinstance(source, torch_export.Imported):
+            _refuse_changes(source, request)
             return Loaded(_problem_of(source.program, request), source.program, source)
         if isinstance(source, (ExportedProgram, fx.GraphModule)):
             return _load_graph(source, request)
@@ -247,6 +261,14 @@ def _loaded(source: Any, request: Request) -> Loaded:
         f"a {type(source).__name__} cannot be planned: pass an ExportedProgram, an fx.GraphModule, "
         "a Problem, or the path of a .pt2, .pte, .csv or .json file"
     )
+
+
+def _refuse_changes(source: object, request: Request) -> None:
+    if request.fold_constants or request.reorder:
+        raise InputError(
+            f"a {type(source).__name__} is fixed: fold and reorder the exported program that it is of, "
+            "or call lowtide.reorder.reorder"
+        )
 
 
 def _load_graph(source: ExportedProgram | GraphModule, request: Request) -> Loaded:

@@ -135,9 +135,11 @@ def find_applied(flow: FlowGraph, plan: Plan) -> tuple[Applied, ...]:
             found[Applied(flow.describe(tick), technique, storages[written].name, storages[read].name)] = None
 
     for tick, point in enumerate(flow.points):
+        copied = _copied(point)
         for written, read in point.overwrites:
-            note(tick, "in-place", written, read, 0)
-        for written, read, distance in _copied(point):
+            if (written, read, 0) not in copied:
+                note(tick, "in-place", written, read, 0)
+        for written, read, distance in copied:
             note(tick, "elided-copy", written, read, distance)
     return tuple(found)
 

@@ -160,6 +160,8 @@ def request(
     """What the options ask of a program."""
     from lowtide.api import Request
 
+    if fold_limit is not None and not (fold_constants or level >= 3):
+        raise InputError("--fold-limit is of --fold-constants: give both, or -O3")
     return Request(
         alignment=parse_size(alignment),
         plan_inputs=not no_plan_inputs,

@@ -30,7 +30,7 @@ _STRUCTURED = frozenset({"cond", "while_loop", "map_impl", "scan", "associative_
 
 
 def reorder_graphs(
-    source: ExportedProgram | fx.GraphModule, options: Options | None = None, **choices: Any
+    source: ExportedProgram | fx.GraphModule, request: Options | None = None, **choices: Any
 ) -> Reordering:
     """Move the nodes of every graph of a program to an order in which fewer bytes are alive.
 
@@ -38,13 +38,13 @@ def reorder_graphs(
 
     Args:
         source: an exported program, or a graph module whose nodes carry fake tensors.
-        options: what is planned, as for ``import_program``.
+        request: what is planned, as for ``import_program``.
         choices: as for ``reorder``.
 
     Raises:
         InputError, UnsupportedError: the program cannot be read.
     """
-    imported = import_program(source, options)
+    imported = import_program(source, request)
     nodes = [binding.nodes for binding in imported.regions]
     modules = [binding.module for binding in imported.regions]
     edges = {
@@ -129,7 +129,7 @@ def move_nodes(module: fx.GraphModule, steps: Sequence[fx.Node]) -> None:
 
 def is_random(node: fx.Node) -> bool:
     """Whether a node, or a graph that it runs, draws random numbers."""
-    return _anywhere(node, lambda inner: _draws(inner.target))
+    return _anywhere(node, _draws)
 
 
 def is_opaque(node: fx.Node) -> bool:
@@ -150,7 +150,7 @@ def is_assertion(node: fx.Node) -> bool:
 
 def _anywhere(node: fx.Node, asked: Callable[[fx.Node], bool]) -> bool:
     """Whether something holds for a node, or for any node of the graphs that it runs."""
-    if node.op == "call_function" and asked(node):
+    if node.op in ("call_function", "call_method", "call_module") and asked(node):
         return True
     return any(_anywhere(inner, asked) for graph in _graphs_of(node) for inner in graph.graph.nodes)
 
@@ -169,10 +169,22 @@ def _graphs_of(node: fx.Node) -> Iterator[fx.GraphModule]:
             yield found
 
 
-def _draws(target: Any) -> bool:
-    """Whether an operator draws random numbers."""
-    operator = schema_holder(target)
-    return operator is not None and torch.Tag.nondeterministic_seeded in operator.tags
+def _draws(node: fx.Node) -> bool:
+    """Whether a node draws random numbers, or nobody can tell: a method, a module, a plain function."""
+    if node.op != "call_function":
+        return node.op == "call_method" or not any(True for _ in _graphs_of(node))
+    if isinstance(node.target, HigherOrderOperator) or _is_arithmetic(node.target):
+        return False
+    holder = schema_holder(node.target)
+    if holder is None:
+        return getattr(node.target, "__module__", "").partition(".")[0] != "executorch"
+    return torch.Tag.nondeterministic_seeded in holder.tags
+
+
+def _is_arithmetic(target: Any) -> bool:
+    """Whether a function works on numbers only."""
+    home, name = getattr(target, "__module__", ""), getattr(target, "__name__", "")
+    return home in ("_operator", "math", "builtins") or (home == "torch" and name.startswith("sym_"))
 
 
 def _guarded(module: fx.GraphModule, assertion: fx.Node) -> Iterator[fx.Node]:

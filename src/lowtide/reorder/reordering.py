@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -138,18 +139,26 @@ def reorder(
         if after.arena_bytes < before.arena_bytes:
             best = replace(best, program=candidate, regions=searched, after=after)
     if len(program.regions) == len(searched) == 1 and len(searched[0].order) <= TINY:
-        best = _try_all(best, program, Modeller(program, **sharing).model(0, (edges or {}).get(0, ())), plan)
+        model = Modeller(program, **sharing).model(0, (edges or {}).get(0, ()))
+        best = _try_all(best, program, model, plan, options.timeout)
     return best
 
 
 def _try_all(
-    best: Reordering, given: Program, model: Model | None, plan: Callable[[Program], Plan]
+    best: Reordering,
+    given: Program,
+    model: Model | None,
+    plan: Callable[[Program], Plan],
+    timeout: float | None,
 ) -> Reordering:
-    """Pack every order that could be better: one of higher peak may leave fewer gaps."""
+    """Pack every order that could be better, while there is time: one of higher peak may leave fewer gaps."""
     assert model is not None
+    began = time.perf_counter()
     (region,) = best.searched
     for order in orders_below(model, best.after.arena_bytes, TRIED):
         if best.after.arena_bytes <= region.bound:
+            break
+        if timeout is not None and time.perf_counter() - began > timeout:
             break
         if model.peak(order) >= best.after.arena_bytes:
             continue

@@ -53,8 +53,9 @@ _ROUNDED_ONCE = frozenset(
 
 _OF_INTEGERS = frozenset(
     [
-        "abs", "all", "amax", "amin", "any", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clamp",
-        "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "relu", "sign",
+        "abs", "all", "amax", "amin", "any", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
+        "clamp", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "relu",
+        "sign",
     ]
 )
 """Libraries differ in what they make of NaN, negative zeros and half precision."""

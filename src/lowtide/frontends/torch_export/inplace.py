@@ -19,9 +19,6 @@ from torch.utils import _pytree as pytree
 FIRST = frozenset({"_softmax", "_log_softmax", "cumsum", "cumprod", "native_layer_norm", "native_group_norm"})
 """These read whole rows: the first result may lie over the first argument."""
 
-REFUSED: frozenset[str] = frozenset()
-"""Tagged element-wise, but their kernels refuse such an ``out``, or compute other bits."""
-
 
 @cache
 def may_overwrite(operator: Any) -> bool:
@@ -61,7 +58,6 @@ def _is_elementwise(operator: Any) -> bool:
         name
         and torch.Tag.pointwise in operator.tags
         and torch.Tag.nondeterministic_seeded not in operator.tags
-        and name not in REFUSED
         and len(operator._schema.returns) == 1
         and out_variant(operator) is not None
     )

@@ -1,9 +1,9 @@
-"""Which operators only move bytes: copies, reshapes, slices, concatenations, pads.
+"""Which operators only move bytes: copies, reshapes, slices, concatenations.
 
 What an operator copies is found by its view: ``aten.slice_copy`` copies what ``aten.slice`` shows. On meta
 tensors the view tells where in its base the elements lie; if they are one run of bytes, in the order in which
 the copy has them, the copy is the same bytes as that part of the base. A concatenation is the reverse: each
-part is the same bytes as a slice of the result, and so is what a pad surrounds.
+part is the same bytes as a slice of the result. A pad is none: kernels fill the whole before they copy.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ def may_move(operator: Any) -> bool:
     name = str(operator._schema.name).split("::")[1]
     return name in _WHOLE | _JOINS | _COPIES.keys() | {
         "stack",
-        "constant_pad_nd",
-        "pad",
         "copy",
     } or name.endswith("_copy")
 
@@ -60,8 +58,6 @@ def moves_of(
     if name in _JOINS or name == "stack":
         dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
         yield from _parts(args[0], results[0], dim, stacked=name == "stack")
-    elif name == "constant_pad_nd" or (name == "pad" and (*args, "constant")[2] == "constant"):
-        yield from _padded(args[0], results[0], args[1])
     elif name == "copy" and len(args) > 1:
         yield from _shown(args[1], results, lambda base: base)
     elif name in _WHOLE:
@@ -97,7 +93,7 @@ def _shown(
         return
     for result, piece in zip(results, found, strict=True):
         if result is not None and _same_bytes(result, piece):
-            yield result, base, piece.storage_offset() * piece.element_size()
+            yield from _at(result, base, piece)
 
 
 def _parts(given: Any, whole: torch.Tensor | None, dim: int, *, stacked: bool) -> Iterator[Move]:
@@ -113,20 +109,15 @@ def _parts(given: Any, whole: torch.Tensor | None, dim: int, *, stacked: bool) -
         length = 1 if stacked else part.shape[dim]
         slot = whole.select(dim, at) if stacked else whole.narrow(dim, at, length)
         if _same_bytes(part, slot):
-            yield part, whole, slot.storage_offset() * slot.element_size()
+            yield from _at(part, whole, slot)
         at += length
 
 
-def _padded(inner: Any, whole: torch.Tensor | None, widths: Sequence[int]) -> Iterator[Move]:
-    """What a pad surrounds: a slice of the result, if nothing is cut off."""
-    if not isinstance(inner, torch.Tensor) or whole is None or any(width < 0 for width in widths):
-        return
-    slot = whole
-    for k, before in enumerate(widths[::2]):
-        dim = inner.dim() - 1 - k
-        slot = slot.narrow(dim, before, inner.shape[dim])
-    if _same_bytes(inner, slot):
-        yield inner, whole, slot.storage_offset() * slot.element_size()
+def _at(inner: torch.Tensor, outer: torch.Tensor, slot: torch.Tensor) -> Iterator[Move]:
+    """One tensor where a view of another is; nothing if that is known at run time only."""
+    distance = slot.storage_offset()
+    if type(distance) is int:
+        yield inner, outer, distance * slot.element_size()
 
 
 def _same_bytes(copy: torch.Tensor, piece: torch.Tensor) -> bool:
