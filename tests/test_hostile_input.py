@@ -330,7 +330,7 @@ def test_content_decides_then_suffix(name: str, content: bytes, format: str, tmp
         ("x.pt2", b"", "no zip archive, or cut short"),
         ("x.pt2", b"not a zip at all", "no zip archive, or cut short"),
         ("x.pte", b"\x00" * 100, "no ExecuTorch program"),
-        ("x.pte", b"\x1c\x00\x00\x00ET12" + bytes(64), "cannot read yet"),
+        ("x.pte", b"\x1c\x00\x00\x00ET12" + bytes(64), "damaged or cut short"),
     ],
     ids=["empty", "text", "zeros", "pte"],
 )

@@ -21,8 +21,10 @@ DTYPES = (*FLOATS, torch.int64, torch.uint8, torch.bool)
 
 def operators() -> Iterator[Any]:
     """Every overload that the table may allow."""
-    for name in dir(aten):
-        packet = getattr(aten, name)
+    # ``dir`` would show only what something in this process has looked up.
+    schemas = torch._C._jit_get_all_schemas()
+    for name in sorted({s.name.removeprefix("aten::") for s in schemas if s.name.startswith("aten::")}):
+        packet = getattr(aten, name, None)
         if isinstance(packet, torch._ops.OpOverloadPacket):
             for overload in packet.overloads():
                 operator = getattr(packet, overload)
@@ -123,7 +125,9 @@ def attempts(operator: Any, maker: Maker) -> Iterator[tuple[list[Any], int]]:
             results = operator(*args, **kwargs)
         except (RuntimeError, NotImplementedError, IndexError, ValueError):
             continue  # not of this type, or not of these shapes
-        results = [results] if isinstance(results, torch.Tensor) else list(results)
+        results = list(results) if isinstance(results, (tuple, list)) else [results]
+        if not all(isinstance(result, torch.Tensor) for result in results):
+            continue
         stand_in = {id(v): laid_out(v) for v in values if isinstance(v, torch.Tensor)}
         metas = [stand_in.get(id(v), v) for v in values]
         meta_args, meta_kwargs = positional(operator, metas)

@@ -258,7 +258,7 @@ SAFE |= {
     "isnan": [(aten.isnan.default, unary(), (torch.bool,))],
     "isinf": [(aten.isinf.default, unary(), (torch.bool,))],
     "_softmax": [(aten._softmax.default, rows(False), FLOATS)],
-    "_log_softmax": [(aten._log_softmax.default, rows(False), FLOATS)],
+    "_log_softmax": [(aten._log_softmax.default, rows(False), tuple(set(FLOATS) - {torch.float64}))],
     "cumsum": [(aten.cumsum.default, rows(scalars=False), (*FLOATS, torch.int64))],
     "native_layer_norm": [(aten.native_layer_norm.default, layer_norm, FLOATS)],
     "native_group_norm": [(aten.native_group_norm.default, group_norm, FLOATS)],
