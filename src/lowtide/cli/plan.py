@@ -162,20 +162,9 @@ def _plan(
     verbose: bool,
 ) -> tuple[Plan, Report]:
     """Plan one thing and check the plan: nothing leaves before it has been checked."""
-    from typing import cast
-
-    from lowtide.api import plan_loaded
-    from lowtide.cli.screen import searching, working
-    from lowtide.hierarchy import Hierarchy
-    from lowtide.pack.registry import Options
+    from lowtide.cli.screen import search, working
     from lowtide.verifier import verify
 
-    with searching(quiet, verbose=verbose) as progress:
-        found = plan_loaded(
-            loaded,
-            packer=packer,
-            hierarchy=cast(Hierarchy, hierarchy),
-            options=Options(timeout=timeout, seed=seed, threads=threads, progress=progress),
-        )
+    found = search(loaded, packer, hierarchy, timeout, seed, threads, quiet=quiet, verbose=verbose)
     with working("verifying", quiet=quiet, verbose=verbose):
         return found, verify(found, loaded.runs)

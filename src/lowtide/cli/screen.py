@@ -102,28 +102,45 @@ def planned(
     verified: bool = True,
 ) -> tuple[Loaded, Plan]:
     """What a file holds and its plan: the one that it holds, or else a new one; ``verified`` either way."""
-    from typing import cast
-
-    from lowtide.api import load, plan_loaded
-    from lowtide.hierarchy import Hierarchy
-    from lowtide.pack.registry import Options
+    from lowtide.api import load
     from lowtide.verifier import verify
 
     with working(f"reading {file}", quiet=quiet, verbose=verbose):
         loaded = load(file, request)
     plan = loaded.plan
     if plan is None:
-        with searching(quiet, verbose=verbose) as progress:
-            plan = plan_loaded(
-                loaded,
-                packer=packer,
-                hierarchy=cast(Hierarchy, hierarchy),
-                options=Options(timeout=timeout, seed=seed, threads=threads, progress=progress),
-            )
+        plan = search(loaded, packer, hierarchy, timeout, seed, threads, quiet=quiet, verbose=verbose)
     if verified:
         with working(f"verifying {file}", quiet=quiet, verbose=verbose):
             verify(plan, loaded.runs)
     return loaded, plan
+
+
+def search(
+    loaded: Loaded,
+    packer: str,
+    hierarchy: str,
+    timeout: float | None,
+    seed: int,
+    threads: int,
+    *,
+    quiet: bool = False,
+    verbose: bool = False,
+) -> Plan:
+    """A new plan of what was loaded, with the search shown on the terminal."""
+    from typing import cast
+
+    from lowtide.api import plan_loaded
+    from lowtide.hierarchy import Hierarchy
+    from lowtide.pack.registry import Options
+
+    with searching(quiet, verbose=verbose) as progress:
+        return plan_loaded(
+            loaded,
+            packer=packer,
+            hierarchy=cast(Hierarchy, hierarchy),
+            options=Options(timeout=timeout, seed=seed, threads=threads, progress=progress),
+        )
 
 
 @contextlib.contextmanager
