@@ -102,8 +102,10 @@ def _rigid(arrays: Arrays) -> list[list[tuple[int, int]]]:
 def _fits(arrays: Arrays, rigid: Any, arena: int, offsets: list[int | None]) -> bool:
     if None not in offsets:
         return True
-    i = offsets.index(None)
-    # Nothing to gain from a buffer without bytes being anywhere above its neighbours in a group.
+    # A pin says where all that is tied to it lies, be it above the arena, as what has no bytes may. Pins come
+    # first, so what is left is either in the arena or, with all that is tied to it, without bytes: then it
+    # does not matter where, and 0 is tried.
+    i = min((i for i, offset in enumerate(offsets) if offset is None), key=lambda i: arrays.pin[i] < 0)
     choices = [arrays.pin[i]] if arrays.pin[i] >= 0 else range(0, arena + 1, arrays.alignment[i])
     for choice in choices:
         trial = list(offsets)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 
-from lowtide.problem import Buffer, Plan, merge_intervals
+from lowtide.problem import Buffer, Plan, Problem, merge_intervals
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,18 @@ def _moved(plan: Plan, offsets: dict[int, int]) -> Plan:
 def _changed(plan: Plan, position: int, buffer: Buffer) -> Plan:
     buffers = list(plan.problem.buffers)
     buffers[position] = buffer
-    problem = replace(plan.problem, buffers=tuple(buffers))
-    return replace(plan, problem=problem, object_ids=None)
+    return replace(plan, problem=_of(plan.problem, buffers), object_ids=None)
+
+
+def _of(problem: Problem, buffers: list[Buffer]) -> Problem:
+    """The problem with other buffers; what named one that is gone is gone too."""
+    known = {buffer.id for buffer in buffers}
+    return replace(
+        problem,
+        buffers=tuple(buffers),
+        may_coincide=tuple(pair for pair in problem.may_coincide if known.issuperset(pair)),
+        placements=tuple(p for p in problem.placements if known.issuperset((p.inner, p.outer))),
+    )
 
 
 def shift(plan: Plan, random: Random) -> tuple[Plan, str] | None:
@@ -109,7 +119,7 @@ def coalesce(plan: Plan, random: Random) -> tuple[Plan, str] | None:
     both = replace(first, lifetime=merge_intervals((*first.lifetime, *second.lifetime)), members=members)
     changed = _changed(plan, a, both)
     keep = [i for i in range(len(plan.offsets)) if i != b]
-    problem = replace(changed.problem, buffers=tuple(changed.problem.buffers[i] for i in keep))
+    problem = _of(changed.problem, [changed.problem.buffers[i] for i in keep])
     offsets = tuple(plan.offsets[i] for i in keep)
     return replace(changed, problem=problem, offsets=offsets), f"{first.label} and {second.label}"
 

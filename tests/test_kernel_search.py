@@ -8,11 +8,14 @@ import threading
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from bruteforce import Arrays, brute_force, is_packing
 from lowtide import _kernel
+
+NOTHING_PINNED = Arrays([0, 0], [[(0, 1)]] * 2, [1, 1], [-1, 1], placements=[(1, 0, 0)])
+"""Two buffers without bytes, one inside the other, above an arena of no bytes."""
 
 RULES = [name for name, _ in _kernel.rules()]
 LIMIT = 26
@@ -86,6 +89,7 @@ def agrees(arrays: Arrays, best: int | None, disable: list[str]) -> None:
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(problems())
+@example(NOTHING_PINNED)
 def test_agrees_with_brute_force(arrays: Arrays) -> None:
     agrees(arrays, brute_force(arrays, LIMIT), [])
 

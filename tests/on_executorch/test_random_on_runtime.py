@@ -34,6 +34,8 @@ class EmittableWriter(Writer):
     def let(self, block, expression):
         # The runtime has no kernel that sorts.
         expression = expression.replace(".sort(1)[0]", ".amax(1, keepdim=True)")
+        # ExecuTorch refuses strides of 0, which a branch sees where it captures what was expanded.
+        expression = re.sub(r"\.expand\(3, 4\)$", ".repeat(3, 1)", expression)
         # Constants inside branches do not get through to_edge.
         expression = re.sub(r"torch\.tensor\(([\d.]+)\)", r"\1", expression)
         super().let(block, expression.replace(" > 0,", " > 0.0123,"))
