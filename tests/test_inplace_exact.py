@@ -94,12 +94,25 @@ def check_reuse(seed: int) -> bool:
     return plan.arena_bytes < planned(flow, program, False, False).arena_bytes
 
 
-def check_moves(seed: int) -> tuple[int, int]:
-    """Copies too: bytes of the best of the planner's techniques, and of the smallest arena there is."""
+def check_moves(seed: int) -> bool:
+    """Copies too: whether the best of the planner's techniques is the smallest arena there is.
+
+    It may miss it only where something else wants a part that is moved: a part of two wholes is put in one
+    of them, and the smallest arena may want the other, or none, where a step reads part and whole.
+    """
     program = tiny_program(Random(seed), moves=True)
     flow = lower(program)
     best = min(planned(flow, program, *both).arena_bytes for both in product((False, True), repeat=2))
-    return best, least(program, flow, best)
+    smallest = least(program, flow, best)
+    assert best == smallest or wanted_twice(program), seed
+    return best == smallest
+
+
+def wanted_twice(program: Program) -> bool:
+    """Whether any value that a step moves is read by another step as well."""
+    steps = program.regions[0].steps
+    moved = {match.inner for step in steps for match in step.matches}
+    return any(sum(value in step.reads for step in steps) > 1 for value in moved)
 
 
 def test_reuse_is_as_good_as_can_be() -> None:
@@ -107,14 +120,25 @@ def test_reuse_is_as_good_as_can_be() -> None:
 
 
 def test_copies_left_out_are_almost_as_good_as_can_be() -> None:
-    """A part of two wholes is put in one of them; the smallest arena may want the other."""
-    found = [check_moves(seed) for seed in range(60)]
-    assert sum(best == smallest for best, smallest in found) >= 57
+    assert sum(check_moves(seed) for seed in range(60)) >= 57
+
+
+@pytest.mark.parametrize("seed", [1059, 1174])
+def test_a_step_writes_over_two_arguments_that_are_one(seed: int) -> None:
+    """It reads a value and a copy that was left out, and may write over either."""
+    assert check_moves(seed)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(7200)
-def test_many_programs() -> None:
-    assert sum(check_reuse(seed) for seed in range(1_000, 4_000)) > 600
-    found = [check_moves(seed) for seed in range(1_000, 2_000)]
-    assert sum(best == smallest for best, smallest in found) >= 950
+@pytest.mark.parametrize("block", range(3))
+def test_many_programs_that_reuse(block: int) -> None:
+    first = 1_000 * (1 + block)
+    assert sum(check_reuse(seed) for seed in range(first, first + 1_000)) > 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(2))
+def test_many_programs_that_move(block: int) -> None:
+    """Nine in ten; what is missed is explained, case by case."""
+    first = 1_000 + 500 * block
+    assert sum(check_moves(seed) for seed in range(first, first + 500)) >= 450

@@ -6,7 +6,8 @@ replay catches must be caught by the verifier; and one that only the verifier ca
 * path: what it spoils is on a branch, or in a loop, that these inputs do not run;
 * lifetime: by the plan's own lifetimes two live buffers overlap, though no byte is read that was spoilt;
 * part: the step reads a part of its storage through a view, and the spoilt bytes are in the other part;
-* whole: it is a loop's stacked result, and what was spoilt was written again, slice by slice;
+* whole: what was spoilt was written again, part by part: a loop's stacked result by its slices, or a tensor
+  through views of it; the verifier does not know which bytes a part is, so it takes them for spoilt still;
 * value: the simulator, to which all bytes differ, finds it too, but here the bytes written over others are
   the same (the least and the greatest of one element), or lie in what the alignment adds to a size.
 """
@@ -128,9 +129,16 @@ class Judge:
             return "path"
         if kind != "lost":
             return "unexplained"
-        if names[0] in self.stacked:
+        if names[0] in self.stacked or self.written_in_parts(names[0], ticks):
             return "whole"
         return "part" if self.reads_part(ticks[0], names[0]) else "unexplained"
+
+    def written_in_parts(self, name: str, ticks: list[int]) -> bool:
+        """Whether a storage was written in part after what spoilt it, and before the read that minds."""
+        storages = self.imported.program.storages
+        read, spoilt = ticks if len(ticks) == 2 else (0, 0)
+        between = self.flow.points[spoilt + 1 : read]
+        return any(storages[s].name == name for point in between for s in point.partial_writes)
 
     def reads_part(self, tick: int, name: str) -> bool:
         """Whether a point sees a storage only through views of a part of it."""
@@ -222,29 +230,44 @@ def test_mutants_of_a_real_model() -> None:
     assert share_caught(verdicts) > 0.8
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, 2, 124])
 def test_mutants_of_random_graphs(seed: int) -> None:
     judge(*graph(seed), Random(seed), 16)
 
 
+# Many mutants, in pieces that can run side by side.
+
+
+def check_many(title: str, verdicts: Counter[tuple[str, str]]) -> None:
+    """Prints a table of verdicts; the replay catches nine in ten of what is wrong on a path that it takes."""
+    print(f"\n{title:14}" + "".join(f"{column:>10}" for column in COLUMNS))
+    for kind in MUTATIONS:
+        print(f"{kind:14}" + "".join(f"{verdicts[kind, column]:10}" for column in COLUMNS))
+    assert share_caught(verdicts) > 0.9
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(7200)
-def test_many_mutants(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("part", range(2))
+def test_many_mutants_of_control_flow(part: int) -> None:
+    verdicts: Counter[tuple[str, str]] = Counter()
+    for k, make in list(enumerate(CONTROL_FLOW_MODELS.values()))[part::2]:
+        verdicts += judge(*exported(make), Random(k), 60)
+    check_many("control flow", verdicts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALL_MODELS)
+def test_many_mutants_of_real_models(name: str) -> None:
     pytest.importorskip("transformers")
     from models import REAL_MODELS
 
-    tables: dict[str, Counter[tuple[str, str]]] = {}
-    tables["control flow"] = Counter()
-    for k, make in enumerate(CONTROL_FLOW_MODELS.values()):
-        tables["control flow"] += judge(*exported(make), Random(k), 60)
-    for name in SMALL_MODELS:
-        tables[name] = judge(*exported(REAL_MODELS[name]), Random(7), 40)
-    tables["random graphs"] = Counter()
-    for seed in range(100, 140):
-        tables["random graphs"] += judge(*graph(seed), Random(seed), 15)
-    with capsys.disabled():
-        for title, verdicts in tables.items():
-            print(f"\n{title:14}" + "".join(f"{column:>10}" for column in COLUMNS))
-            for kind in MUTATIONS:
-                print(f"{kind:14}" + "".join(f"{verdicts[kind, column]:10}" for column in COLUMNS))
-    assert all(share_caught(verdicts) > 0.9 for verdicts in tables.values())
+    check_many(name, judge(*exported(REAL_MODELS[name]), Random(7), 40))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(2))
+def test_many_mutants_of_random_graphs(part: int) -> None:
+    verdicts: Counter[tuple[str, str]] = Counter()
+    for seed in range(100 + 20 * part, 120 + 20 * part):
+        verdicts += judge(*graph(seed), Random(seed), 15)
+    check_many("random graphs", verdicts)

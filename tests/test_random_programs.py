@@ -89,6 +89,10 @@ def test_random_graphs(seed: int) -> None:
     check_graph(seed)
 
 
+def test_a_graph_with_tensors_without_elements() -> None:
+    check_graph(505, replays=2)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_random_modules(seed: int) -> None:
     assert check_module(seed, replays=2)
@@ -103,9 +107,10 @@ def test_many_random_graphs(block: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(7200)
-def test_many_random_modules() -> None:
-    assert sum(check_module(seed, replays=2) for seed in range(100, 200)) > 80
+@pytest.mark.parametrize("block", range(4))
+def test_many_random_modules(block: int) -> None:
+    first = 100 + 25 * block
+    assert sum(check_module(seed, replays=2) for seed in range(first, first + 25)) > 18
 
 
 def test_the_generator_makes_what_it_promises() -> None:

@@ -34,6 +34,10 @@ def find_coincidences(
     members = classes.members()
     allowed: dict[tuple[int, int], set[int]] = {}
     for tick, point in enumerate(flow.points):
+        over: dict[int, int] = {}
+        for written, read in point.overwrites:
+            if storages[written].size == storages[read].size:
+                over[written] = over.get(written, 0) | 1 << read
         for written, read in point.overwrites:
             output, dying = classes.find(written), classes.find(read)
             if output == dying or output not in lifetimes or dying not in lifetimes:
@@ -44,8 +48,8 @@ def find_coincidences(
             held = bits(members[dying])
             if held & (liveness.live_out[tick] | bits(point.full_writes) | bits(point.partial_writes)):
                 continue
-            if held & bits(point.reads) != 1 << read:
-                continue  # other reads of the same bytes, of which nothing is said
+            if held & bits(point.reads) & ~over[written] or not held & bits(point.reads) & 1 << read:
+                continue  # other reads of the same bytes, which may not be written over
             allowed.setdefault((output, dying), set()).add(tick)
     return [
         pair

@@ -109,6 +109,11 @@ def filled(x: Tensor, maker: Maker) -> Any:
         yield (x, maker.make((1,) * x.dim(), torch.bool), 2), {}, (0,)
 
 
+def bounded(x: Tensor, maker: Maker) -> Any:
+    """Between two numbers, which the kernels want to be of the tensor's type."""
+    yield (x, *((2, 5) if x.dtype == torch.uint8 else (-1, 2))), {}, (0,)
+
+
 def clamped(x: Tensor, maker: Maker) -> Any:
     yield (x, maker.like(x), maker.like(x)), {}, (0, 1, 2)
     yield (x, None, maker.like(x)), {}, (0, 1)
@@ -241,11 +246,11 @@ SAFE |= {
     "where": [(aten.where.self, choose, ALL)],
     "masked_fill": [(aten.masked_fill.Scalar, filled, REAL)],
     "clamp": [
-        (aten.clamp.default, unary(-1, 2), REAL),
+        (aten.clamp.default, bounded, REAL),
         (aten.clamp.default, unary(None, 2), REAL),
         (aten.clamp.Tensor, clamped, REAL),
     ],
-    "hardtanh": [(aten.hardtanh.default, unary(-1, 2), tuple(set(REAL) - {torch.uint8}))],
+    "hardtanh": [(aten.hardtanh.default, bounded, REAL)],
     "leaky_relu": [(aten.leaky_relu.default, unary(0.1), FLOATS)],
     "elu": [(aten.elu.default, unary(), FLOATS)],
     "gelu": [

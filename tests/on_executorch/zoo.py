@@ -258,7 +258,7 @@ def maps_chained(x: Tensor) -> Tensor:
 
 @program
 def stacked_map_viewed(x: Tensor) -> Tensor:
-    return map_rows(lambda r: r.exp().sqrt() + r, x).view(24).sin() * 2
+    return map_rows(lambda r: r.sigmoid().sqrt() + r, x).view(24).sin() * 2
 
 
 @program
