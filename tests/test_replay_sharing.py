@@ -24,6 +24,7 @@ from lowtide.replay import replay  # noqa: E402
 from lowtide.replay.interpreter import Interpreter  # noqa: E402
 from lowtide.timeline import build_problem  # noqa: E402
 from lowtide.verifier import find_violations, verify  # noqa: E402
+from models import REAL_MODELS  # noqa: E402
 from random_graphs import random_graph  # noqa: E402
 
 TECHNIQUES = ((True, False), (False, True), (True, True))
@@ -168,8 +169,6 @@ def test_control_flow(name: str) -> None:
 
 def check_model(name: str) -> tuple[int, int]:
     """Bytes without and with everything on."""
-    from models import REAL_MODELS
-
     torch.manual_seed(0)
     module, inputs = REAL_MODELS[name]()
     calls = inputs if isinstance(inputs, list) else [inputs]
@@ -195,16 +194,11 @@ def test_real_models(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_all_real_models(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", [name for name in REAL_MODELS if name not in FAST_MODELS])
+def test_other_real_models(name: str) -> None:
     pytest.importorskip("transformers")
-    from models import REAL_MODELS
-
-    for name in REAL_MODELS:
-        if name not in FAST_MODELS:
-            before, after = check_model(name)
-            with capsys.disabled():
-                print(f"\n{name}: {before} -> {after} bytes, {after / before:.2f}")
+    before, after = check_model(name)
+    print(f"{name}: {before} -> {after} bytes, {after / before:.2f}")
 
 
 def check_random(seed: int) -> int:

@@ -153,10 +153,10 @@ def test_a_table_that_is_everywhere():
     body += struct.pack("<I", 4) + struct.pack("<I", count)
     for i in range(count):
         body += struct.pack("<I", (12 - (24 + 4 * i)) & 0xFFFFFFFF)
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(DamagedError):
         check(bytes(body), schema, "A")
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_huge_counts_and_sizes():

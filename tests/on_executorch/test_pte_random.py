@@ -13,8 +13,8 @@ from torch.export.graph_signature import OutputKind
 from lowtide.errors import LowtideError
 from lowtide.executorch import MemoryPlanningPass, audit, repack
 
-CHUNKS, CHUNK = 10, 10
-"""The slow tests try so many programs in all: 100."""
+CHUNKS, CHUNK = 12, 5
+"""The slow tests try so many programs in all: 60."""
 
 
 def lowered(edge: object, planning: object) -> Lowered | None:

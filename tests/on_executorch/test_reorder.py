@@ -14,7 +14,8 @@ from irregular import IRREGULAR
 from lowtide.executorch import MemoryPlanningPass
 from models import REAL_MODELS
 
-RANDOM = 200
+RANDOM = 80
+"""The slow tests of random programs that run on the real runtime reorder as well, among all techniques."""
 
 
 def check(model, calls, edge=None, **options):
