@@ -85,7 +85,7 @@ def lower(edge: Any, planning: Any, initialised: Sequence[str] | None = None, **
         manager = copy.deepcopy(edge).to_executorch(
             ExecutorchBackendConfig(memory_planning_pass=planning, passes=passes, **config)
         )
-    if isinstance(planning, MemoryPlanningPass):
+    if isinstance(planning, (dict, MemoryPlanningPass)):
         verify_program(manager, planning)
     return Lowered(manager, manager.buffer)
 

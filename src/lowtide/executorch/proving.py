@@ -35,8 +35,9 @@ def verify_program(manager: Any, planning: MemoryPlanningPass | Mapping[str, Mem
 
     Three things are looked at. The emitted bytes are audited: no tensor loses its bytes while it is needed, on
     any path. Every arena has the size that was planned. Every planned buffer is a tensor of the program, at
-    its offset and in its turn, and no tensor lies anywhere else. (Tensors have no names in a file; equal
-    ones are told apart by the order in which they are made.)
+    its offset and in its turn, and no tensor lies anywhere else. Tensors have no names in a file: equal ones
+    are told apart by the order in which they are made, and of a view, or of what a cond moves, it is only known
+    that it lies where something was planned that has room for it.
 
     Args:
         manager: what ``to_executorch`` returned.
@@ -87,7 +88,8 @@ def _compare(method: Method, plan: Plan, planning: MemoryPlanningPass) -> Iterat
         wanted, found = planned + padding if planned else 0, method.arenas.get(memory, 0)
         if wanted != found:
             yield Violation(
-                "totals", f"{name}: arena {memory} was planned with {wanted} bytes, and has {found} in the program"
+                "totals",
+                f"{name}: arena {memory} was planned with {wanted} bytes, and has {found} in the program",
             )
     emitted = [tensor for tensor in method.planned if tensor.place and tensor.place.memory != shared]
     yield from _strays(name, plan, emitted)
