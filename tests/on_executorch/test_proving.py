@@ -85,7 +85,9 @@ def test_equal_inputs_that_changed_places(weighed: Case) -> None:
         if tensor.index in method.inputs:
             changed[tensor.index] = second.start if tensor.place == first else first.start
     other = weighed.with_places(changed)
-    with pytest.raises(VerificationError, match="was planned at bytes .* and no tensor is there in its turn"):
+    with pytest.raises(
+        VerificationError, match=r"was planned at bytes .* and no tensor is there in its turn"
+    ):
         verify_program(other, weighed.planning)
 
 
@@ -137,7 +139,7 @@ def test_a_plan_that_says_otherwise(weighed: Case) -> None:
 
 
 class Meddler(MemoryPlanningPass):
-    """Gives the last kernel's output the first input's place once all is planned, as a fault of ExecuTorch's would."""
+    """Gives the last kernel's output the first input's place once all is planned."""
 
     def run(self, graph_module: fx.GraphModule, graph_signature: Any = None) -> Any:
         found = super().run(graph_module, graph_signature)
@@ -188,6 +190,6 @@ def test_another_pass_and_a_pass_that_has_moved_on(weighed: Case) -> None:
 def test_methods_that_are_not_named_are_audited_only(weighed: Case) -> None:
     assert verify_program(weighed.manager, {}).methods == ("forward",)
     method = weighed.method
-    onto = {value: 0 for value in method.inputs}
+    onto = dict.fromkeys(method.inputs, 0)
     with pytest.raises(VerificationError):
         verify_program(weighed.with_places(onto), {})

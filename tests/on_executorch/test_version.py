@@ -64,10 +64,12 @@ def test_untested_versions_are_warned_of_once(
     monkeypatch: pytest.MonkeyPatch, executorch: str, torch: str
 ) -> None:
     install(monkeypatch, executorch=executorch, torch=torch)
-    with pytest.warns(UntestedVersionWarning) as caught:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         for _ in range(3):
             require_supported()
     (warning,) = caught
+    assert warning.category is UntestedVersionWarning
     message = str(warning.message)
     assert f"not tested with executorch {executorch} and torch {torch}" in message
     assert "executorch 1.5.1 with torch 2.14.1" in message

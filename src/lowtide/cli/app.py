@@ -103,7 +103,7 @@ def main() -> NoReturn:
         _give_up(error, f"internal error: {type(error).__name__}: {_one_line(str(error))} (please report it)")
 
 
-def _show_warning(message: Warning | str, *_: object) -> None:
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     typer.echo(f"lowtide: warning: {message}", err=True)
 
 

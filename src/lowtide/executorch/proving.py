@@ -1,7 +1,8 @@
 """Is what was emitted what was planned? The bytes of a lowered program against the plans of its methods.
 
-A pass ends before the emitter begins, and what the emitter does with specs is no documented interface. So the
-file itself is read: audited as any other, and every tensor's place and every arena's size held against the plan.
+A pass ends before the emitter begins, and what the emitter does with specs is no documented interface. So
+the file itself is read: audited as any other, and every tensor's place and every arena's size held against
+the plan.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ _SHARED = 2
 
 
 def verify_program(manager: Any, planning: MemoryPlanningPass | Mapping[str, MemoryPlanningPass]) -> Audit:
-    """Prove a program that was lowered with Lowtide's pass, whatever the version of ExecuTorch that emitted it.
+    """Prove a program that was lowered with Lowtide's pass, whatever version of ExecuTorch emitted it.
 
-    Three things are looked at. The emitted bytes are audited: no tensor loses its bytes while it is needed, on
-    any path. Every arena has the size that was planned. Every planned buffer is a tensor of the program, at
-    its offset and in its turn, and no tensor lies anywhere else. Tensors have no names in a file: equal ones
-    are told apart by the order in which they are made, and of a view, or of what a cond moves, it is only known
-    that it lies where something was planned that has room for it.
+    Three things are looked at. The emitted bytes are audited: no tensor loses its bytes while it is needed,
+    on any path. Every arena has the size that was planned. Every planned buffer is a tensor of the program,
+    at its offset and in its turn, and no tensor lies anywhere else. Tensors have no names in a file: equal
+    ones are told apart by the order in which they are made, and of a view, or of what a cond moves, it is
+    only known that it lies where something was planned that has room for it.
 
     Args:
         manager: what ``to_executorch`` returned.
@@ -71,8 +72,8 @@ def _plan_of(manager: Any, name: str, planning: MemoryPlanningPass) -> Plan:
     plan = planning.plan_of(manager.exported_program(name).graph_module)
     if plan is None:
         raise InputError(
-            f"method {show_name(name)!r} was not planned by this pass, or the pass has planned another program "
-            "since: verify a program before its pass is used again"
+            f"method {show_name(name)!r} was not planned by this pass, or the pass has planned another "
+            "program since: verify a program before its pass is used again"
         )
     return plan
 
@@ -97,7 +98,7 @@ def _compare(method: Method, plan: Plan, planning: MemoryPlanningPass) -> Iterat
 
 
 def _strays(method: str, plan: Plan, emitted: list[TensorValue]) -> Iterator[Violation]:
-    """Tensors where nothing was planned. A view, and what a cond moves, lie at the start of another's place."""
+    """Tensors where nothing was planned. A view, and what a cond moves, begin where another does."""
     room: dict[tuple[int, int], int] = {}
     for buffer, offset in zip(plan.problem.buffers, plan.offsets, strict=True):
         room[buffer.arena, offset] = max(room.get((buffer.arena, offset), 0), buffer.size)
@@ -125,6 +126,7 @@ def _missing(method: str, plan: Plan, emitted: list[TensorValue], alignment: int
         else:
             yield Violation(
                 "unplaced",
-                f"{method}: {show_name(buffer.label)} was planned at {place}, and no tensor is there in its turn",
+                f"{method}: {show_name(buffer.label)} was planned at {place}, "
+                "and no tensor is there in its turn",
                 (buffer.id,),
             )

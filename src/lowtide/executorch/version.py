@@ -1,8 +1,8 @@
 """Which versions of ExecuTorch and PyTorch this package is tested with, and what becomes of others.
 
-What the emitter and the runtime do with specs is no documented interface: it is read off these versions. Older
-ones are refused, as they are known to differ; newer ones are tried, with a warning, because ``verify_program``
-can prove each program.
+What the emitter and the runtime do with specs is no documented interface: it is read off these versions.
+Older ones are refused; newer ones are tried, with a warning, because ``verify_program`` can prove each
+program.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def require_supported() -> None:
         executorch = importlib.metadata.version("executorch")
     except importlib.metadata.PackageNotFoundError:
         raise UnsupportedError(
-            f"executorch is not installed: lowtide.executorch needs version {_OLDEST['executorch']} or newer; "
-            "pip install '.[executorch]' in a checkout of Lowtide"
+            f"executorch is not installed: lowtide.executorch needs version {_OLDEST['executorch']} or "
+            "newer; pip install '.[executorch]' in a checkout of Lowtide"
         ) from None
     torch = importlib.metadata.version("torch")
     for package, found in (("executorch", executorch), ("torch", torch)):
