@@ -197,7 +197,7 @@ def test_compare_keeps_its_table_when_a_packer_finds_nothing(tmp_path: Path) -> 
 
 
 def test_compare_follows_the_bytes_of_what_runs() -> None:
-    """Also where a front end follows them itself, as that of a .pte does: each plan's, and faults are told."""
+    """Also where a front end follows them itself, as that of a .pte does: each plan's; faults are told."""
     from lowtide import Buffer, Problem, VerificationError, Violation
     from lowtide.api import Loaded
     from lowtide.cli.compare import _row
