@@ -1,22 +1,24 @@
 # make demo   plan real models, end to end
-# make test   every test but the slow ones
+# make test   every test but the slow ones; test-oldest, test-newest: with other versions of ExecuTorch and PyTorch
 # make docs   the documentation site, in build/site
-# Each sets up what it needs in .venv; a second run finds it there.
+# Each sets up what it needs in .venv (or .venv-oldest, .venv-newest); a second run finds it there.
 
 PYTHON ?= python3
 VENV := .venv
+CONSTRAINTS := constraints.txt
+EXTRAS := executorch,dev,docs
 BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' | sort)
 KERNEL := CMakeLists.txt pyproject.toml $(wildcard native/*.cpp native/*.hpp)
-# constraints.txt holds the versions that are tested; without it pip would take the newest torch.
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+# Constraints hold the versions that are tested; without them pip would take the newest torch.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint $(CONSTRAINTS)
 
-.PHONY: help demo test test-slow test-native lint format bench docs clean FORCE
+.PHONY: help demo test test-oldest test-newest test-slow test-native lint format bench docs clean FORCE
 
 help:
 	@sed -n 's/^# //p' Makefile
 
-$(VENV)/.tools: constraints.txt
+$(VENV)/.tools: $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) torch executorch
 	$(PIP) "scikit-build-core>=0.11" "nanobind>=2.7" cmake ninja
@@ -27,7 +29,7 @@ $(VENV)/.sources: $(VENV)/.tools FORCE
 	@echo '$(SOURCES)' | cmp -s - $@ || echo '$(SOURCES)' > $@
 
 $(VENV)/.installed: $(VENV)/.tools $(VENV)/.sources $(KERNEL)
-	$(PIP) --no-build-isolation --editable ".[executorch,dev,docs]"
+	$(PIP) --no-build-isolation --editable ".[$(EXTRAS)]" --config-settings build-dir=build/$(VENV)/{wheel_tag}
 	@touch $@
 
 demo: $(VENV)/.installed
@@ -35,6 +37,10 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -m "not slow" -n auto
+
+# The same tests with the oldest and the newest versions of ExecuTorch and PyTorch, in environments of their own.
+test-oldest test-newest: test-%:
+	$(MAKE) test VENV=.venv-$* CONSTRAINTS=constraints-$*.txt EXTRAS=executorch,dev
 
 test-slow: $(VENV)/.installed
 	$(BIN)/python -m pytest -m slow -n auto
@@ -72,6 +78,6 @@ docs: $(VENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-newest build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 FORCE:

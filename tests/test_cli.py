@@ -194,3 +194,41 @@ def test_compare_keeps_its_table_when_a_packer_finds_nothing(tmp_path: Path) -> 
     assert done.returncode == 0
     assert "works with whole objects" in done.stdout
     assert "optimal" in done.stdout
+
+
+def test_compare_follows_the_bytes_of_what_runs() -> None:
+    """Also where a front end follows them itself, as that of a .pte does: each plan's; faults are told."""
+    from lowtide import Buffer, Problem, VerificationError, Violation
+    from lowtide.api import Loaded
+    from lowtide.cli.compare import _row
+
+    problem = Problem((Buffer("a", 8, ((0, 2),)), Buffer("b", 8, ((2, 4),))))
+    followed: list[Plan] = []
+
+    def follow(plan: Plan) -> list[Violation]:
+        followed.append(plan)
+        return [Violation("lost", "b loses its bytes")] if plan.packer == "greedy" else []
+
+    _, plan = _row(Loaded(problem, follow=follow), "auto", "joint", 1.0)
+    assert followed == [plan]
+    with pytest.raises(VerificationError, match="b loses its bytes"):
+        _row(Loaded(problem, follow=follow), "greedy", "joint", 1.0)
+
+
+def test_a_warning_of_versions_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    import warnings
+
+    from lowtide.cli import app
+    from lowtide.errors import UntestedVersionWarning
+
+    def warn() -> None:
+        warnings.warn("deprecated", DeprecationWarning, stacklevel=1)
+        warnings.warn("was not tested", UntestedVersionWarning, stacklevel=1)
+
+    told: list[str] = []
+    monkeypatch.setattr(app, "app", warn)
+    monkeypatch.setattr(app.typer, "echo", lambda text, err: told.append(text) if err else None)
+    with warnings.catch_warnings(), pytest.raises(SystemExit) as left:
+        app.main()
+    assert left.value.code == 0
+    assert told == ["lowtide: warning: was not tested"]

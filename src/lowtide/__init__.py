@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from lowtide.problem import Arena, Buffer, Free, Placement, Plan, Problem, RegionSpan
-    from lowtide.program import Call, Program, Region, Step, Storage, Value
+    from lowtide.program import Call, Match, Program, Region, Step, Storage, Value
     from lowtide.report.budget import check_budget
     from lowtide.report.difference import Difference, diff
     from lowtide.report.explain import explain
@@ -43,6 +43,7 @@ __all__ = [
     "InfeasibleError",
     "InputError",
     "LowtideError",
+    "Match",
     "Placement",
     "Plan",
     "Problem",
@@ -81,7 +82,7 @@ _HOME = {
     **dict.fromkeys(
         ("Arena", "Buffer", "Free", "Placement", "Plan", "Problem", "RegionSpan"), "lowtide.problem"
     ),
-    **dict.fromkeys(("Call", "Program", "Region", "Step", "Storage", "Value"), "lowtide.program"),
+    **dict.fromkeys(("Call", "Match", "Program", "Region", "Step", "Storage", "Value"), "lowtide.program"),
     **dict.fromkeys(("Report", "Violation"), "lowtide.verifier"),
     **dict.fromkeys(("Difference", "diff"), "lowtide.report.difference"),
     "Explanation": "lowtide.report.findings",

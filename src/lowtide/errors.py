@@ -42,3 +42,7 @@ class VerificationError(LowtideError):
 
 class ReplayError(LowtideError):
     """A planned run did not compute what the same program computes with separate storage."""
+
+
+class UntestedVersionWarning(UserWarning):
+    """A package that Lowtide builds on is newer than any that its tests were run with."""

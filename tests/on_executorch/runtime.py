@@ -15,6 +15,8 @@ from executorch.runtime import Runtime
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from lowtide.executorch import MemoryPlanningPass, verify_program
+
 Inputs = tuple[Any, ...]
 
 
@@ -66,7 +68,7 @@ def emitted(plan: Any, *, padding: int = 0, shared: int | None = None) -> list[i
 
 
 def lower(edge: Any, planning: Any, initialised: Sequence[str] | None = None, **config: Any) -> Lowered:
-    """Lower an edge program, which stays as it is, with a planning pass.
+    """Lower an edge program, which stays as it is, with a planning pass; what Lowtide's planned is proved.
 
     Mutable buffers whose names are given (all, if none are) start as the model has them, not as zeros.
     """
@@ -83,6 +85,8 @@ def lower(edge: Any, planning: Any, initialised: Sequence[str] | None = None, **
         manager = copy.deepcopy(edge).to_executorch(
             ExecutorchBackendConfig(memory_planning_pass=planning, passes=passes, **config)
         )
+    if isinstance(planning, (dict, MemoryPlanningPass)):
+        verify_program(manager, planning)
     return Lowered(manager, manager.buffer)
 
 

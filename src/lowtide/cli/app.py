@@ -16,7 +16,13 @@ import typer
 
 from lowtide import __version__
 from lowtide.cli import audit, check, compare, diff, explain, plan, repack, replay, show, verify
-from lowtide.errors import InfeasibleError, LowtideError, ReplayError, VerificationError
+from lowtide.errors import (
+    InfeasibleError,
+    LowtideError,
+    ReplayError,
+    UntestedVersionWarning,
+    VerificationError,
+)
 
 app = typer.Typer(
     name="lowtide",
@@ -72,6 +78,8 @@ class _State:
 def main() -> NoReturn:
     """Run the command line and exit."""
     warnings.filterwarnings("ignore")  # PyTorch's own deprecations are not for whoever plans a file
+    warnings.filterwarnings("always", category=UntestedVersionWarning)
+    warnings.showwarning = _show_warning
     try:
         app()
         sys.exit(0)
@@ -93,6 +101,10 @@ def main() -> NoReturn:
         _give_up(error, f"error: {error.strerror or error}")
     except Exception as error:
         _give_up(error, f"internal error: {type(error).__name__}: {_one_line(str(error))} (please report it)")
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    typer.echo(f"lowtide: warning: {message}", err=True)
 
 
 def _one_line(text: str) -> str:

@@ -12,9 +12,9 @@ from lowtide.constants import DEFAULT_TIMEOUT
 if TYPE_CHECKING:
     from typing import Any
 
+    from lowtide.api import Loaded
     from lowtide.hierarchy import Hierarchy
-    from lowtide.problem import Problem
-    from lowtide.program import Program
+    from lowtide.problem import Plan, Problem
 
 Packers = Annotated[
     list[str] | None,
@@ -40,11 +40,14 @@ def compare(
     reset_state: o.ResetState = False,
     pins: o.Pins = False,
     level: o.Level = 0,
+    method: o.Method = None,
     json: JsonOut = False,
     quiet: o.Quiet = False,
     verbose: o.Verbose = False,
 ) -> None:
     """Plan FILE under every hierarchy policy with every packer; each plan is verified.
+
+    Each is made as by `lowtide plan`, and its bytes are followed if anything is known of what runs.
 
     [bold]Examples[/]
 
@@ -58,17 +61,27 @@ def compare(
     from lowtide.pack.registry import names
 
     request = o.request(
-        alignment, no_plan_inputs, no_plan_outputs, no_plan_state, reset_state, pins, level=level
+        alignment,
+        no_plan_inputs,
+        no_plan_outputs,
+        no_plan_state,
+        reset_state,
+        pins,
+        method=method,
+        level=level,
     )
     with working(f"reading {file}", quiet=quiet or json, verbose=verbose):
         loaded = load(file, request)
-    rows = []
+    rows: list[dict[str, Any]] = []
+    plans: list[Plan] = []
     wanted = packer or names()
     policies = POLICIES if len({buffer.region for buffer in loaded.problem.buffers}) > 1 else POLICIES[:1]
     with counting("comparing", quiet or json, verbose=verbose) as progress:
         for name in wanted:
             for policy in policies:
-                rows.append(_row(loaded.problem, loaded.program, name, policy, timeout))
+                row, plan = _row(loaded, name, policy, timeout)
+                rows.append(row)
+                plans += [plan] if plan is not None else []
                 if progress is not None:
                     progress(len(rows), len(wanted) * len(policies))
     if json:
@@ -76,24 +89,24 @@ def compare(
 
         typer.echo(encoder.dumps({"file": file, "plans": rows}, indent=2))
     elif not quiet:
-        _show(file, rows)
+        _show(file, rows, _bound(plans))
 
 
 def _row(
-    problem: Problem, program: Program | None, packer: str, policy: Hierarchy, timeout: float
-) -> dict[str, Any]:
+    loaded: Loaded, packer: str, policy: Hierarchy, timeout: float
+) -> tuple[dict[str, Any], Plan | None]:
+    """What is told of one plan, and the plan if there is one."""
+    from lowtide.api import plan_loaded
     from lowtide.errors import InfeasibleError, UnsupportedError
     from lowtide.pack.registry import Options
-    from lowtide.planner import plan_problem
     from lowtide.verifier import verify
 
     try:
-        plan = plan_problem(
-            problem, packer=packer, hierarchy=policy, options=Options(timeout=timeout or None)
-        )
-        verify(plan, program)
+        options = Options(timeout=timeout or None)
+        plan = plan_loaded(loaded, packer=packer, hierarchy=policy, options=options)
+        verify(plan, loaded.runs)
     except (UnsupportedError, InfeasibleError) as error:
-        return {"packer": packer, "hierarchy": policy, "error": str(error)}
+        return {"packer": packer, "hierarchy": policy, "error": str(error)}, None
     return {
         "packer": packer,
         "hierarchy": policy,
@@ -101,10 +114,23 @@ def _row(
         "lower_bound_bytes": plan.lower_bound_bytes,
         "optimal": plan.is_optimal,
         "seconds": round(plan.seconds, 6),
-    }
+    }, plan
 
 
-def _show(file: str, rows: list[dict[str, Any]]) -> None:
+def _bound(plans: list[Plan]) -> int:
+    """Bytes below which none of these plans can be.
+
+    What one packer proved of a problem holds for the others; but one plan may make use of techniques that
+    another found no use for, and then they are of different problems.
+    """
+    proved: dict[Problem, int] = {}
+    for plan in plans:
+        bound = plan.lower_bound_bytes if plan.object_ids is None else plan.live_peak_bytes
+        proved[plan.problem] = max(proved.get(plan.problem, 0), bound)
+    return min(proved.values(), default=0)
+
+
+def _show(file: str, rows: list[dict[str, Any]], bound: int) -> None:
     from rich.markup import escape
 
     from lowtide.cli.screen import console, ratio
@@ -115,8 +141,6 @@ def _show(file: str, rows: list[dict[str, Any]]) -> None:
     planned = [row for row in rows if "error" not in row]
     if not planned:
         out.print(f"[bold]{escape(file)}[/]: no packer found a plan")
-    # All plans are of one problem: the best bound that any packer proved holds for the others.
-    bound = max((row["lower_bound_bytes"] for row in planned if row["packer"] != "shared-objects"), default=0)
     least = min((row["arena_bytes"] for row in planned), default=0)
     columns = [
         Column("packer", text=True),

@@ -6,6 +6,11 @@
     >>> program = edge_program.to_executorch(config)
     >>> planning.plan.arena_bytes, planning.plan.is_optimal
 
+What was emitted is proved to be what was planned:
+
+    >>> from lowtide.executorch import verify_program
+    >>> verify_program(program, planning)
+
 Files that exist already are audited and planned again without their source:
 
     >>> from lowtide.executorch import audit, repack
@@ -26,6 +31,7 @@ from lowtide.executorch.auditing import Audit, audit  # noqa: E402
 from lowtide.executorch.findings import Finding  # noqa: E402
 from lowtide.executorch.folding import FoldConstants  # noqa: E402
 from lowtide.executorch.planning_pass import MemoryPlanningPass  # noqa: E402
+from lowtide.executorch.proving import verify_program  # noqa: E402
 from lowtide.executorch.repacking import Repacked, repack  # noqa: E402
 
 __all__ = [
@@ -37,4 +43,5 @@ __all__ = [
     "algorithm",
     "audit",
     "repack",
+    "verify_program",
 ]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from lowtide.executorch.pointers import Facts, Pointers
 from lowtide.liveness import positions
-from lowtide.violation import show_name
+from lowtide.violation import Violation, show_name
 
 if TYPE_CHECKING:
     from lowtide.frontends.pte import Analysis
@@ -43,6 +43,11 @@ class Finding:
 
     def __str__(self) -> str:
         return self.message
+
+
+def violations_of(findings: Iterable[Finding]) -> list[Violation]:
+    """Findings as faults of a plan, which a VerificationError takes."""
+    return [Violation("lost", f.message, tuple(f"%{value}" for value in f.values)) for f in findings]
 
 
 def find_lost(analysis: Analysis, pointers: Pointers) -> list[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -116,6 +117,7 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         self.plans: list[Plan] = []
         self.reports: list[Report] = []
         self.notes: list[str] = []
+        self._graphs: list[weakref.ref[fx.Graph]] = []  # of the methods that were planned, in order
         self._finished = False  # the next method belongs to another program
 
     @property
@@ -128,6 +130,16 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         if not self.plans:
             raise LowtideError("nothing was planned yet: pass this to to_executorch first")
         return self.plans[-1]
+
+    def plan_of(self, graph_module: fx.GraphModule) -> Plan | None:
+        """The plan of a method by its graph module; None if this pass did not plan it, or has forgotten it.
+
+        ExecuTorch hands the graph of the module that it gave to ``run`` to another one.
+        """
+        for graph, plan in zip(self._graphs, self.plans, strict=True):
+            if graph() is graph_module.graph:
+                return plan
+        return None
 
     def run(self, graph_module: fx.GraphModule, graph_signature: Any = None) -> PassResult:
         """Plan a method: its graph module and every one that it runs.
@@ -155,6 +167,7 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
     def _forget(self) -> None:
         """Be as new: what was planned belongs to another program, or to one that could not be lowered."""
         self.plans, self.reports, self.notes = [], [], []
+        self._graphs = []
         self.state = _MemoryPlanningState()
         self._finished = False
 
@@ -178,6 +191,7 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         plan = replace(plan, applied=(*moved, *plan.applied))
         self.reports.append(verify(plan, imported.program))
         self.plans.append(plan)
+        self._graphs.append(weakref.ref(graph_module.graph))
         write_plan(imported, plan)
         refresh_outputs(imported.modules)
         for module in imported.modules:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from lowtide.errors import UnsupportedError, VerificationError
 from lowtide.executorch.auditing import ALIGNMENT, Audit, audit_file, check_places
-from lowtide.executorch.findings import Finding
+from lowtide.executorch.findings import Finding, violations_of
 from lowtide.frontends.pte import Analysis, PteFile, analyse, open_pte
 from lowtide.frontends.pte.delegates import XNNPACK
 from lowtide.frontends.pte.flow import layout_of
@@ -135,11 +135,7 @@ def repack(
 
 def refusal(findings: tuple[Finding, ...]) -> VerificationError:
     """The error that a plan with findings ends in."""
-    from lowtide.violation import Violation
-
-    return VerificationError(
-        [Violation("lost", f.message, tuple(f"%{v}" for v in f.values)) for f in findings]
-    )
+    return VerificationError(violations_of(findings))
 
 
 def _shared_arenas(analyses: tuple[Analysis, ...]) -> frozenset[int]:

@@ -6,11 +6,10 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from lowtide.api import load, make_request
+from lowtide.api import load, make_request, plan_loaded
 from lowtide.constants import DEFAULT_TIMEOUT
 from lowtide.lowering import lower
 from lowtide.pack.registry import Options
-from lowtide.planner import plan_problem
 from lowtide.report.matching import match
 from lowtide.report.peaks import find_peaks
 
@@ -134,7 +133,7 @@ class Difference:
 def diff(old: Any, new: Any, *, timeout: float | None = DEFAULT_TIMEOUT, **request: Any) -> Difference:
     """Compare two plans, or what two programs need.
 
-    Plans are taken as they are; anything else is planned first, with the default packer.
+    Plans are taken as they are; anything else is planned first, as ``lowtide.plan`` does by default.
 
     Args:
         old, new: plans, programs or paths, as for ``lowtide.plan``.
@@ -147,8 +146,10 @@ def diff(old: Any, new: Any, *, timeout: float | None = DEFAULT_TIMEOUT, **reque
     """
     asked = make_request(request)
     sides = [load(source, asked) for source in (old, new)]
+    options = Options(timeout=timeout)
     plans = [
-        loaded.plan or plan_problem(loaded.problem, options=Options(timeout=timeout)) for loaded in sides
+        loaded.plan or plan_loaded(loaded, packer="auto", hierarchy="joint", options=options)
+        for loaded in sides
     ]
     names = [
         os.path.basename(source) if isinstance(source, (str, os.PathLike)) else name

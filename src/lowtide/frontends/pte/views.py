@@ -88,13 +88,16 @@ class _Finder:
         for value in method.outputs:
             self.used.setdefault(value, []).append(end)
         tensors = method.tensors.values()
-        self.entering = {*method.inputs, *(t.index for t in tensors if t.initialised or t.constant)}
+        # What has a name and never got any bytes is a mutable buffer that the caller fills, or other methods.
+        self.provided = {t.index for t in tensors if t.name and not (t.initialised or t.constant)}
+        given = (t.index for t in tensors if t.initialised or t.constant)
+        self.entering = {*method.inputs, *given, *self.provided}
         self.assigned = self.solve()
 
     def run(self) -> Views:
         base = self.views_of_state()
         state = {t.index for t in self.method.planned if t.initialised and t.index not in base}
-        state |= self.uninitialised_state()
+        state |= self.uninitialised_state() | self.provided
         self.entering = {*self.entering, *state} - base.keys()
         self.assigned = self.solve()
         orphans = []
