@@ -1,4 +1,4 @@
-"""The verifier finds what its rules say, no more and no less, on programs with branches, loops and mutants."""
+"""The verifier finds what its rules say, no more and no less, on branches, loops and mutants of plans."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Holding:
         self, flow: FlowGraph, ranges: Mapping[int, Range], lifetimes: Mapping[int, Lifetime]
     ) -> None:
         self.flow, self.ranges, self.lifetimes = flow, ranges, lifetimes
-        # What has no bytes cannot be lost; nor can a constant, which has no place and is there from the entry.
+        # What has no bytes cannot be lost, nor can a constant: it has no place and is there from the entry.
         self.followed = {
             i for i, s in enumerate(flow.program.storages) if s.size != 0 and s.kind != "constant"
         }
@@ -112,7 +112,7 @@ class Holding:
                 queue.extend((following, lost) for following in after[first])
 
     def takers(self, point: Point) -> Iterator[tuple[int, Collection[int]]]:
-        """What a point writes and does not find there already, and whose bytes each write leaves as they are."""
+        """What a point writes and is not there already, and whose bytes each write leaves as they are."""
         untouched = self.untouched(point)
         for storage in (*point.writes, *point.partial):
             yield storage, untouched.get(storage, ())

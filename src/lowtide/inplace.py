@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lowtide.liveness import bits
 from lowtide.nesting import overlap
 
 if TYPE_CHECKING:
@@ -41,17 +40,20 @@ def find_coincidences(
             a, b = storages[written], storages[read]
             if not a.size or a.size != b.size or a.arena != b.arena:
                 continue
-            held = bits(members[dying])
-            if held & (liveness.live_out[tick] | bits(point.full_writes) | bits(point.partial_writes)):
+            held = members[dying]
+            if any(liveness.is_live_after(member, tick) for member in held):
                 continue
-            if held & bits(point.reads) != 1 << read:
+            if not {*point.full_writes, *point.partial_writes}.isdisjoint(held):
+                continue
+            if {read} != set(point.reads).intersection(held):
                 continue  # other reads of the same bytes, of which nothing is said
             allowed.setdefault((output, dying), set()).add(tick)
     return [
         pair
         for pair, ticks in allowed.items()
         if all(
-            ticks.issuperset(range(start, stop))
+            tick in ticks
             for start, stop in overlap(lifetimes[pair[0]], lifetimes[pair[1]])
+            for tick in range(start, stop)
         )
     ]

@@ -87,7 +87,7 @@ class Modeller:
         return {leader for leader in found if self.sizes[leader]}
 
     def bytes_at(self, tick: int) -> int:
-        return sum(self.sizes[leader] for leader in self.leaders(self.liveness.occupied[tick]))
+        return sum(self.sizes[leader] for leader in self.leaders(bits(self.liveness.occupied_at(tick))))
 
     def of_activation(self, activation: int, accesses: list[Access], earlier: tuple[int, ...]) -> Model:
         ranges, at = self.live_ranges(accesses)
