@@ -163,7 +163,11 @@ def verify(plan: Plan, source: Any = None, **request: Any) -> Report:
     """
     if source is None:
         return verify_plan(plan)
-    loaded = load(source, make_request(request))
+    asked = make_request(request)
+    if isinstance(source, Program):  # its problem is of no use here, and takes longer than the check
+        _refuse_changes(source, asked)
+        return verify_plan(plan, source)
+    loaded = load(source, asked)
     return verify_plan(plan, loaded.runs if loaded.runs is not None else loaded.problem)
 
 
