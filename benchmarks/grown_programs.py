@@ -1,7 +1,4 @@
-"""Programs of any length, for what grows with steps: a straight one and nested loops.
-
-python benchmarks/growth.py --programs straight loops
-"""
+"""Programs of any length, for what grows with steps: a straight one and nested loops."""
 
 from __future__ import annotations
 
