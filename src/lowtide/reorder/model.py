@@ -333,11 +333,11 @@ class Model:
             steps: which; all that they must come after is among them or done.
         """
         local = {step: position for position, step in enumerate(steps)}
+        chosen = sum(1 << step for step in steps)
 
         def inside(mask: int) -> int:
-            return sum(1 << local[step] for step in positions(mask) if step in local)
+            return sum(1 << local[step] for step in positions(mask & chosen))
 
-        chosen = sum(1 << step for step in steps)
         number: dict[int, int] = {}
         ranges: list[LiveRange] = []
         base = self.base
