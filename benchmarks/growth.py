@@ -1,10 +1,14 @@
-"""How time, memory and gap grow with the number of buffers, on synthetic problems.
+"""How time, memory and gap grow: with the buffers of synthetic problems, with the steps of programs.
 
 For each distribution and count, in a process of its own: one pass of first fit by size (the CPU seconds from
 whose growth the exponent is fitted), and the default packer through the public interface under a deadline,
 which its cheap first plans may exceed. Every plan is checked.
 
+For programs, in processes of their own too: CPU seconds of planning with the packer first-fit, in-place reuse
+allowed at every step, and of following every byte through the program.
+
     python benchmarks/growth.py --counts 1000 10000 100000 1000000 --seconds 15
+    python benchmarks/growth.py --counts --steps 3000 10000 30000 100000 --loops 10 30 100
 """
 
 from __future__ import annotations
@@ -14,16 +18,25 @@ import multiprocessing
 import resource
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+import lowtide
+from grown_programs import loops, straight
 from instances import load
 from lowtide import Buffer, Problem, _kernel
 from lowtide.pack import Options
 from lowtide.planner import plan_problem
 from synthetic import DISTRIBUTIONS
+
+if TYPE_CHECKING:
+    from multiprocessing.context import SpawnContext
+
+LOOP_STEPS = 100
+"""Of each loop, where loops are nested."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +99,51 @@ def exponent(rows: list[Growth]) -> float:
     return float(np.polyfit(counts, np.log([row.pass_seconds for row in rows]), 1)[0])
 
 
+def measure_program(kind: str, count: int) -> tuple[int, float, float, float]:
+    """Steps, CPU seconds of plan and of verify, peak MB; run it in a fresh process, for the peak."""
+    program = straight(count) if kind == "straight" else loops(count, LOOP_STEPS)
+    begin = time.process_time()
+    plan = lowtide.plan(program, packer="first-fit", in_place=True)
+    planned = time.process_time()
+    lowtide.verify(plan, program)
+    verified = time.process_time()
+    steps = sum(len(region.steps) for region in program.regions)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return steps, planned - begin, verified - planned, peak
+
+
+def grow_programs(spawn: SpawnContext, asked: dict[str, list[int]]) -> Table:
+    """One row for each kind and size of program."""
+    table = Table(title="Programs")
+    table.add_column("program")
+    for heading in ("steps", "plan, CPU s", "verify, CPU s", "peak MB"):
+        table.add_column(heading, justify="right")
+    for kind, counts in asked.items():
+        for count in counts:
+            with spawn.Pool(1) as pool:
+                steps, plan, verify, peak = pool.apply(measure_program, (kind, count))
+            name = kind if kind == "straight" else f"{count} nested loops"
+            table.add_row(name, f"{steps:,}", f"{plan:.1f}", f"{verify:.1f}", f"{peak:.0f}")
+    return table
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--counts", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6])
+    parser.add_argument("--counts", type=int, nargs="*", default=[10**3, 10**4, 10**5, 10**6])
     parser.add_argument(
         "--distributions", nargs="+", default=list(DISTRIBUTIONS), choices=list(DISTRIBUTIONS)
+    )
+    parser.add_argument(
+        "--steps",
+        type=int,
+        nargs="*",
+        default=[3_000, 10_000, 30_000, 100_000],
+        help="of straight programs",
+    )
+    parser.add_argument(
+        "--loops", type=int, nargs="*", default=[10, 30, 100], help=f"nested, of {LOOP_STEPS} steps each"
     )
     parser.add_argument("--seconds", type=float, default=15.0, help="deadline of the default packer")
     parser.add_argument("--threads", type=int, default=2)
@@ -114,7 +165,7 @@ def main() -> None:
     ):
         table.add_column(heading, justify="right")
     spawn = multiprocessing.get_context("spawn")
-    for distribution in options.distributions:
+    for distribution in options.distributions if options.counts else ():
         rows: list[Growth] = []
         for count in options.counts:
             with spawn.Pool(1) as pool:
@@ -136,7 +187,11 @@ def main() -> None:
                 f"{exponent(rows):.2f}" if last and len(rows) > 1 else "",
                 end_section=last,
             )
-    Console(width=120).print(table)
+    console = Console(width=120)
+    if options.counts:
+        console.print(table)
+    if options.steps or options.loops:
+        console.print(grow_programs(spawn, {"straight": options.steps, "loops": options.loops}))
 
 
 if __name__ == "__main__":

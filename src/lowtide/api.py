@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from lowtide.constants import DEFAULT_ARENA, DEFAULT_TIMEOUT
 from lowtide.errors import InputError
+from lowtide.lowering import POINT_LIMIT, lower
 from lowtide.options import Options
 from lowtide.pack import registry
 from lowtide.planner import plan_problem
 from lowtide.problem import Arena, Plan, Problem
 from lowtide.program import Program
 from lowtide.techniques import Techniques, plan_program
-from lowtide.timeline import build_problem
+from lowtide.timeline import Timeline
 from lowtide.units import parse_size
 from lowtide.verifier import Report
 from lowtide.verifier import verify as verify_plan
@@ -65,14 +66,16 @@ class Request(Options):
 class Loaded:
     """Something to plan, the program that it came from, and the plan that it came with, if any.
 
-    ``follow`` is there instead of a program where a front end has program points of its own: it follows the
-    bytes of a plan through them; ``flow`` are the points that ``plan`` is of, ``contents`` what the file has
-    beside its arenas. ``name`` tells apart what one file holds; ``remarks`` are for people.
+    ``timeline`` is the program's. ``follow`` is there instead of a program where a front end has program
+    points of its own: it follows the bytes of a plan through them; ``flow`` are the points that ``plan`` is
+    of, ``contents`` what the file has beside its arenas. ``name`` tells apart what one file holds;
+    ``remarks`` are for people.
     """
 
     problem: Problem
     program: Program | None = None
     imported: Imported | None = None
+    timeline: Timeline | None = None
     plan: Plan | None = None
     follow: Follow | None = None
     flow: FlowGraph | None = None
@@ -141,6 +144,7 @@ def plan_loaded(loaded: Loaded, *, packer: str, hierarchy: Hierarchy, options: r
             packer=packer,
             hierarchy=hierarchy,
             options=options,
+            timeline=loaded.timeline,
             limit=lambda problem: _with_capacity(problem, request.capacity),
         )
     return replace(found, applied=(*loaded.applied, *found.applied)) if loaded.applied else found
@@ -159,7 +163,11 @@ def verify(plan: Plan, source: Any = None, **request: Any) -> Report:
     """
     if source is None:
         return verify_plan(plan)
-    loaded = load(source, make_request(request))
+    asked = make_request(request)
+    if isinstance(source, Program):  # its problem is of no use here, and takes longer than the check
+        _refuse_changes(source, asked)
+        return verify_plan(plan, source)
+    loaded = load(source, asked)
     return verify_plan(plan, loaded.runs if loaded.runs is not None else loaded.problem)
 
 
@@ -241,7 +249,7 @@ def _loaded(source: Any, request: Request) -> Loaded:
         return Loaded(source.problem, plan=source)
     if isinstance(source, Program):
         _refuse_changes(source, request)
-        return Loaded(_problem_of(source, request), source)
+        return _of_program(source, request)
     if _is_pte(source):
         from lowtide.frontends.pte import the_method
 
@@ -254,7 +262,7 @@ def _loaded(source: Any, request: Request) -> Loaded:
 
         if isinstance(source, torch_export.Imported):
             _refuse_changes(source, request)
-            return Loaded(_problem_of(source.program, request), source.program, source)
+            return _of_program(source.program, request, source)
         if isinstance(source, (ExportedProgram, fx.GraphModule)):
             return _load_graph(source, request)
     raise InputError(
@@ -289,12 +297,13 @@ def _load_graph(source: ExportedProgram | GraphModule, request: Request) -> Load
         )
         source, applied, remarks = changed.program, changed.applied, changed.remarks
     imported = torch_export.import_program(source, request)
-    problem = _problem_of(imported.program, request)
-    return Loaded(problem, imported.program, imported, applied=applied, remarks=remarks)
+    return replace(_of_program(imported.program, request, imported), applied=applied, remarks=remarks)
 
 
-def _problem_of(program: Program, request: Request) -> Problem:
-    return build_problem(program, in_place=request.in_place, elide_copies=request.elide_copies)
+def _of_program(program: Program, request: Request, imported: Imported | None = None) -> Loaded:
+    timeline = Timeline(lower(program, point_limit=POINT_LIMIT))
+    problem = timeline.problem(in_place=request.in_place, elide_copies=request.elide_copies)
+    return Loaded(problem, program, imported, timeline=timeline)
 
 
 def make_request(given: Mapping[str, Any]) -> Request:

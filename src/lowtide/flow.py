@@ -161,6 +161,24 @@ class FlowGraph:
                 found[successor].append(tick)
         return tuple(map(tuple, found))
 
+    @cached_property
+    def blocks(self) -> dict[int, range]:
+        """Points that run one after the other and no other way, by the first of them, in clock order."""
+        found: dict[int, range] = {}
+        first = 0
+        for tick, point in enumerate(self.points):
+            following = tick + 1
+            if point.successors != (following,) or self.predecessors[following] != (tick,):
+                found[first] = range(first, following)
+                first = following
+        return found
+
+    @cached_property
+    def blocks_before(self) -> dict[int, tuple[int, ...]]:
+        """For each block those from whose ends it can be reached in one move, by their first points."""
+        starts = {block[-1]: first for first, block in self.blocks.items()}
+        return {first: tuple(starts[tick] for tick in self.predecessors[first]) for first in self.blocks}
+
     def describe(self, tick: int) -> str:
         """What happens at a tick, for people: ``root/true_graph_0/mul``."""
         point = self.points[tick]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lowtide.liveness import bits
 from lowtide.nesting import overlap
 
 if TYPE_CHECKING:
@@ -34,10 +33,10 @@ def find_coincidences(
     members = classes.members()
     allowed: dict[tuple[int, int], set[int]] = {}
     for tick, point in enumerate(flow.points):
-        over: dict[int, int] = {}
+        over: dict[int, set[int]] = {}
         for written, read in point.overwrites:
             if storages[written].size == storages[read].size:
-                over[written] = over.get(written, 0) | 1 << read
+                over.setdefault(written, set()).add(read)
         for written, read in point.overwrites:
             output, dying = classes.find(written), classes.find(read)
             if output == dying or output not in lifetimes or dying not in lifetimes:
@@ -45,17 +44,21 @@ def find_coincidences(
             a, b = storages[written], storages[read]
             if not a.size or a.size != b.size or a.arena != b.arena:
                 continue
-            held = bits(members[dying])
-            if held & (liveness.live_out[tick] | bits(point.full_writes) | bits(point.partial_writes)):
+            held = members[dying]
+            if any(liveness.is_live_after(member, tick) for member in held):
                 continue
-            if held & bits(point.reads) & ~over[written] or not held & bits(point.reads) & 1 << read:
+            if not {*point.full_writes, *point.partial_writes}.isdisjoint(held):
+                continue
+            looked_at = set(point.reads).intersection(held)
+            if read not in looked_at or not looked_at <= over[written]:
                 continue  # other reads of the same bytes, which may not be written over
             allowed.setdefault((output, dying), set()).add(tick)
     return [
         pair
         for pair, ticks in allowed.items()
         if all(
-            ticks.issuperset(range(start, stop))
+            tick in ticks
             for start, stop in overlap(lifetimes[pair[0]], lifetimes[pair[1]])
+            for tick in range(start, stop)
         )
     ]

@@ -1,6 +1,6 @@
 """Who owns each byte: the check of a Plan against a Program that trusts no lifetime.
 
-The bytes of every storage are followed forward through the program points to a fixed point. A
+The bytes of every storage are followed forward through the program points to a fixed point (``holding``). A
 storage is *lost* at a point if, on some path that leads there, its bytes are not what was last
 written to it: nothing was written yet, something else was written over them, or the plan said that
 nobody needed them any more. Reading a lost storage is a fault, and the path that loses it is found
@@ -13,25 +13,17 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lowtide.addresses import Range, meetings
+from lowtide.holding import Holding
 from lowtide.lowering import lower
 from lowtide.violation import Violation, describe_buffer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Set
 
-    from lowtide.flow import Copy, FlowGraph, Point
+    from lowtide.flow import FlowGraph, Point
     from lowtide.problem import Plan
     from lowtide.program import Program
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where the plan puts a storage: its buffer's position, and its bytes in an arena."""
-
-    buffer: int
-    arena: int
-    start: int
-    stop: int
 
 
 def check_ownership(program: Program, plan: Plan, *, limit: int = 20) -> list[Violation]:
@@ -47,6 +39,14 @@ def check_ownership(program: Program, plan: Plan, *, limit: int = 20) -> list[Vi
     if faults:
         return faults[:limit]
     return _Ownership(flow, plan, places).run(limit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the plan puts a storage: its buffer's position, and its bytes in an arena."""
+
+    buffer: int
+    bytes: Range
 
 
 def _places(flow: FlowGraph, plan: Plan) -> tuple[dict[int, _Place], list[Violation]]:
@@ -85,7 +85,7 @@ def _places(flow: FlowGraph, plan: Plan) -> tuple[dict[int, _Place], list[Violat
                         (name,),
                     )
                 )
-            places[position[name]] = _Place(i, buffer.arena, offset, offset + storage.size)
+            places[position[name]] = _Place(i, Range(buffer.arena, offset, offset + storage.size))
     homeless = [storages[s].name for s in sorted(touched) if storages[s].planned and s not in places]
     faults += [Violation("unplaced", f"{name} has no place in the plan", (name,)) for name in homeless]
     return places, faults
@@ -94,141 +94,45 @@ def _places(flow: FlowGraph, plan: Plan) -> tuple[dict[int, _Place], list[Violat
 class _Ownership:
     def __init__(self, flow: FlowGraph, plan: Plan, places: dict[int, _Place]) -> None:
         self.flow, self.plan, self.places = flow, plan, places
-        self.overlaps = self.overlapping()
-        self.expired = self.outside_lifetime()
-
-    def overlapping(self) -> list[int]:
-        """For each storage, the bit set of the others that share a byte with it. A sweep over addresses."""
-        masks = [0] * len(self.flow.program.storages)
-        placed = sorted((p.arena, p.start, p.stop, s) for s, p in self.places.items() if p.stop > p.start)
-        open_: list[tuple[int, int]] = []  # (stop, storage), all in one arena
-        arena = None
-        for at, start, stop, storage in placed:
-            if at != arena:
-                arena, open_ = at, []
-            open_ = [(end, other) for end, other in open_ if end > start]
-            for _, other in open_:
-                masks[storage] |= 1 << other
-                masks[other] |= 1 << storage
-            open_.append((stop, storage))
-        return masks
-
-    def outside_lifetime(self) -> list[int]:
-        """At each tick, the storages whose buffers the plan says nobody needs: their bytes are anyone's."""
-        ticks = len(self.flow.points)
-        changes = [0] * (ticks + 1)
-        everything = 0
-        for storage, place in self.places.items():
-            everything |= 1 << storage
-            for start, stop in self.plan.problem.buffers[place.buffer].lifetime:
-                if start < ticks and stop > 0:
-                    changes[max(start, 0)] ^= 1 << storage
-                    changes[min(stop, ticks)] ^= 1 << storage
-        found, alive = [], 0
-        for tick in range(ticks):
-            alive ^= changes[tick]
-            found.append(everything & ~alive)
-        return found
+        self.ranges = {storage: place.bytes for storage, place in places.items()}
+        self.lifetimes = {s: plan.problem.buffers[place.buffer].lifetime for s, place in places.items()}
+        self.holding = Holding(flow, self.ranges, self.lifetimes)
 
     def run(self, limit: int) -> list[Violation]:
         """Solve to the fixed point, then look at every read."""
-        points = self.flow.points
-        everything = (1 << len(self.flow.program.storages)) - 1
-        lost_in = [0] * len(points)
-        lost_in[0] = everything
-        visited = [False] * len(points)
-        queue = deque([0])
-        queued = {0}
-        while queue:
-            tick = queue.popleft()
-            queued.discard(tick)
-            visited[tick] = True
-            out = self.transfer(tick, lost_in[tick])
-            for successor in points[tick].successors:
-                merged = lost_in[successor] | out
-                if merged != lost_in[successor] or not visited[successor]:
-                    lost_in[successor] = merged
-                    if successor not in queued:
-                        queued.add(successor)
-                        queue.append(successor)
         faults: list[Violation] = []
-        for tick, point in enumerate(points):
-            if not visited[tick]:
-                continue
-            faults += self.clashes(tick, point)
-            for storage in dict.fromkeys(point.all_reads):
-                if (lost_in[tick] | self.expired[tick]) >> storage & 1 and self.size(storage):
-                    faults.append(self.lost(tick, storage, lost_in))
+        for tick, held in self.holding.walk():
+            faults += self.faults_at(tick, held)
             if len(faults) >= limit:
                 break
         return faults[:limit]
 
-    def size(self, storage: int) -> bool:
-        return self.flow.program.storages[storage].size != 0
-
-    def transfer(self, tick: int, lost: int) -> int:
-        """What is lost after a point, given what is lost before it."""
+    def faults_at(self, tick: int, held: Set[int]) -> Iterator[Violation]:
+        """What is wrong at one point, given what is held before it."""
         point = self.flow.points[tick]
-        lost |= self.expired[tick]
-        moved = [copy for copy in point.copies if copy.target_storage is not None]
-        written = 0
-        untouched = self.untouched(point)
-        for storage in (*point.writes, *point.partial):
-            lost |= self.overlaps[storage] & ~untouched.get(storage, 0)
-            written |= 1 << storage
-        for copy in moved:
-            assert copy.target_storage is not None
-            written |= 1 << copy.target_storage
-            if not self.stays(copy):
-                lost |= self.overlaps[copy.target_storage]
-        for storage in point.full_writes:
-            if not self.overlaps[storage] & written:
-                lost &= ~(1 << storage)
-        return lost | self.expired[tick]
-
-    def untouched(self, point: Point) -> dict[int, int]:
-        """For each storage that a step writes, those read whose bytes the write leaves as they are."""
-        found: dict[int, int] = {}
-        for same in point.matches:
-            inner, outer = self.places.get(same.inner), self.places.get(same.outer)
-            if inner is None or outer is None or inner.arena != outer.arena:
-                continue
-            if inner.start == outer.start + same.distance and inner.stop <= outer.stop:
-                for written, read in ((same.inner, same.outer), (same.outer, same.inner)):
-                    found[written] = found.get(written, 0) | 1 << read
-        return found
-
-    def overwrites(self, point: Point, written: int, read: int) -> bool:
-        """Whether the kernel is right with the one exactly over the other, and they are."""
-        target, source = self.places.get(written), self.places.get(read)
-        if (written, read) not in point.overwrites or target is None or source is None:
-            return False
-        return (target.arena, target.start, target.stop) == (source.arena, source.start, source.stop)
-
-    def stays(self, copy: Copy) -> bool:
-        """Whether a copy leaves every byte as it is, because both ends are in one place."""
-        if not copy.same_layout or len(copy.source_storages) != 1 or copy.target_storage is None:
-            return False
-        target, source = self.places.get(copy.target_storage), self.places.get(copy.source_storages[0])
-        if target is None or source is None:
-            return False
-        return (target.arena, target.start, target.stop) == (source.arena, source.start, source.stop)
+        yield from self.clashes(tick, point)
+        for storage in dict.fromkeys(point.all_reads):
+            if storage in self.holding.followed and storage not in held:
+                yield self.lost(tick, storage)
 
     def clashes(self, tick: int, point: Point) -> Iterator[Violation]:
         """Two writes of one point over each other, or a step that writes over what it still reads."""
-        written = list(dict.fromkeys((*point.full_writes, *point.partial_writes)))
-        untouched = self.untouched(point)
-        for i, storage in enumerate(written):
-            for other in written[i + 1 :]:
-                if self.overlaps[storage] >> other & 1:
-                    yield self.clash(tick, storage, other, "both are written")
-            for other in dict.fromkeys(point.reads):
-                clash = self.overlaps[storage] >> other & 1 and storage != other
-                if (
-                    clash
-                    and not untouched.get(storage, 0) >> other & 1
-                    and not self.overwrites(point, storage, other)
-                ):
+        written = dict.fromkeys((*point.full_writes, *point.partial_writes))
+        if not written:
+            return
+        met = meetings(self.ranges, (*written, *point.reads))
+        untouched = self.holding.untouched(point)
+        order = {storage: i for i, storage in enumerate(written)}
+        read = {storage: i for i, storage in enumerate(dict.fromkeys(point.reads))}
+        for storage in written:
+            others = met.get(storage, set())
+            for other in sorted(
+                (o for o in others if order.get(o, -1) > order[storage]), key=order.__getitem__
+            ):
+                yield self.clash(tick, storage, other, "both are written")
+            for other in sorted(others & read.keys(), key=read.__getitem__):
+                allowed = (storage, other) in point.overwrites and self.holding.coincide(storage, other)
+                if not allowed and other not in untouched.get(storage, ()):
                     yield self.clash(tick, storage, other, "one is written while the other is read")
 
     def clash(self, tick: int, a: int, b: int, what: str) -> Violation:
@@ -247,9 +151,9 @@ class _Ownership:
         described = describe_buffer(self.plan, place.buffer)
         return described if described.startswith(f"{name} ") else f"{name} in {described}"
 
-    def lost(self, tick: int, storage: int, lost_in: list[int]) -> Violation:
+    def lost(self, tick: int, storage: int) -> Violation:
         """Name the read, and the last thing that happened to the bytes on some path to it."""
-        culprit, at = self.culprit(tick, storage, lost_in)
+        culprit, at = self.culprit(tick, storage)
         name = self.flow.program.storages[storage].name
         names = (name,) if culprit is None else (name, self.flow.program.storages[culprit].name)
         what = f"{self.flow.describe(tick)} (tick {tick}) reads {self.place_of(storage)}"
@@ -261,24 +165,41 @@ class _Ownership:
             why = "but on some path nothing was written to it"
         return Violation("lost", f"{what}, {why}", names)
 
-    def culprit(self, tick: int, storage: int, lost_in: list[int]) -> tuple[int | None, int]:
+    def culprit(self, tick: int, storage: int) -> tuple[int | None, int]:
         """Search backward for the nearest point that lost the storage: (the writer or None, tick)."""
-        if self.expired[tick] >> storage & 1:
+        if self.is_dead(tick, storage):
             return None, tick
-        queue = deque(p for p in self.flow.predecessors[tick])
+        queue = deque(self.flow.predecessors[tick])
         seen = set(queue)
         while queue:
             at = queue.popleft()
-            if not self.transfer(at, lost_in[at]) >> storage & 1:
-                continue  # intact on this path
-            if self.expired[at] >> storage & 1:
+            if self.is_dead(at, storage):
                 return None, at
             point = self.flow.points[at]
-            for writer in (*point.full_writes, *point.partial_writes):
-                if self.overlaps[writer] >> storage & 1:
-                    return writer, at
+            writer = self.spoiler(point, storage)
+            if writer is not None:
+                return writer, at
+            if storage in point.full_writes:
+                continue  # intact on this path
             for predecessor in self.flow.predecessors[at]:
                 if predecessor not in seen:
                     seen.add(predecessor)
                     queue.append(predecessor)
         return None, -1
+
+    def is_dead(self, tick: int, storage: int) -> bool:
+        """Whether the plan says at a tick that nobody needs a storage's bytes."""
+        if storage not in self.lifetimes:
+            return False
+        return not any(start <= tick < stop for start, stop in self.lifetimes[storage])
+
+    def spoiler(self, point: Point, storage: int) -> int | None:
+        """What a point writes over a storage that is lost after it; None if it leaves it as it is."""
+        for writer, excused in self.holding.takers(point):
+            if writer != storage and storage not in excused and self.meet(writer, storage):
+                return writer
+        return None
+
+    def meet(self, a: int, b: int) -> bool:
+        """Whether the plan has two storages share a byte."""
+        return a in self.ranges and b in self.ranges and self.ranges[a].meets(self.ranges[b])

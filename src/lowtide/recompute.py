@@ -203,9 +203,7 @@ def _candidates(program: Program, dearest: float) -> Iterator[_Again]:
     liveness = solve(flow)
     layout = Layout(flow, liveness)
     sizes = [(s.size or 0) if s.planned else 0 for s in program.storages]
-    tick = max(
-        range(len(flow.points)), key=lambda t: (sum(sizes[s] for s in positions(liveness.occupied[t])), -t)
-    )
+    tick = max(range(len(flow.points)), key=lambda t: (sum(sizes[s] for s in liveness.occupied_at(t)), -t))
     activation = flow.points[tick].activation
     region = flow.activations[activation].region
     steps = program.regions[region].steps
@@ -215,7 +213,8 @@ def _candidates(program: Program, dearest: float) -> Iterator[_Again]:
     accesses = [layout.access(activation, step) for step in range(len(steps))]
     touched = accesses[now].touched
     makers = _makers(program, region)
-    idle = [s for s in positions(liveness.occupied[tick] & ~touched) if s in makers and makers[s] < now]
+    occupied = liveness.occupied_at(tick)
+    idle = [s for s in occupied if not touched >> s & 1 and s in makers and makers[s] < now]
     for storage in sorted(idle, key=lambda s: (-sizes[s], s))[:TRIALS]:
         use = next((p for p in range(now + 1, len(steps)) if accesses[p].touched >> storage & 1), None)
         if use is None:

@@ -17,7 +17,7 @@ from lowtide.lowering import POINT_LIMIT, lower
 from lowtide.pack.bounds import lower_bound
 from lowtide.planner import plan_problem
 from lowtide.problem import Applied
-from lowtide.timeline import problem_of_flow
+from lowtide.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -59,6 +59,7 @@ def plan_program(
     packer: str = "auto",
     hierarchy: Hierarchy = "joint",
     options: Options,
+    timeline: Timeline | None = None,
     arenas: Iterable[Arena] = (),
     limit: Callable[[Problem], Problem] | None = None,
 ) -> Plan:
@@ -68,6 +69,7 @@ def plan_program(
         program: what runs.
         techniques: what may be used.
         packer, hierarchy, options: as for ``plan_problem``; the time is for all plans together.
+        timeline: of the program, if there is one already.
         arenas: capacities and reserved prefixes, where there are any.
         limit: sets capacities once a problem's arenas are known.
 
@@ -76,14 +78,14 @@ def plan_program(
         UnsupportedError: the program cannot be planned, or not by this packer.
     """
     began = time.perf_counter()
-    flow = lower(program, point_limit=POINT_LIMIT)
+    timeline = timeline or Timeline(lower(program, point_limit=POINT_LIMIT))
     arenas = tuple(arenas)
     best: Plan | None = None
     refusal: LowtideError | None = None
     attempts = list(techniques.subsets())
     for turn, attempt in enumerate(attempts):
-        problem = problem_of_flow(
-            flow, arenas=arenas, in_place=attempt.in_place, elide_copies=attempt.elide_copies
+        problem = timeline.problem(
+            arenas=arenas, in_place=attempt.in_place, elide_copies=attempt.elide_copies
         )
         if limit is not None:
             problem = limit(problem)
@@ -103,7 +105,7 @@ def plan_program(
     if best is None:
         assert refusal is not None
         raise refusal
-    return replace(best, applied=find_applied(flow, best), seconds=time.perf_counter() - began)
+    return replace(best, applied=find_applied(timeline.flow, best), seconds=time.perf_counter() - began)
 
 
 def _bound(problem: Problem) -> int:

@@ -14,7 +14,7 @@ from lowtide.coalesce import coalesce
 from lowtide.flow import spans_by_region
 from lowtide.frees import find_frees
 from lowtide.inplace import find_coincidences
-from lowtide.liveness import positions, solve
+from lowtide.liveness import solve
 from lowtide.lowering import POINT_LIMIT, lower
 from lowtide.nesting import find_nests
 from lowtide.problem import Buffer, Placement, Problem, RegionSpan, merge_intervals
@@ -22,8 +22,8 @@ from lowtide.problem import Buffer, Placement, Problem, RegionSpan, merge_interv
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from lowtide.coalesce import Coalesced
     from lowtide.flow import FlowGraph
-    from lowtide.liveness import Liveness
     from lowtide.problem import Arena, Lifetime
     from lowtide.program import Program
 
@@ -58,44 +58,57 @@ def problem_of_flow(
     flow: FlowGraph, *, arenas: Iterable[Arena] = (), in_place: bool = False, elide_copies: bool = False
 ) -> Problem:
     """As build_problem, for a front end that has program points already."""
-    liveness = solve(flow)
-    coalesced = coalesce(flow, liveness, matches=elide_copies)
-    classes = coalesced.classes
-    alive = _intervals(flow, liveness)
-    ancestors = _ancestors(flow)
-    buffers: dict[int, Buffer] = {}
-    for representative, members in classes.members().items():
-        if not all(flow.program.storages[s].planned for s in members):
-            continue
-        lifetime = merge_intervals(interval for s in members for interval in alive[s])
-        if lifetime:
-            buffers[representative] = _buffer(flow.program, members, lifetime, ancestors)
-    lifetimes = {representative: buffer.lifetime for representative, buffer in buffers.items()}
-    coincide = find_coincidences(flow, liveness, classes, lifetimes) if in_place else []
-    nests = find_nests(flow, coalesced, lifetimes) if elide_copies else []
-    return Problem(
-        buffers=tuple(buffers.values()),
-        arenas=tuple(arenas),
-        may_coincide=tuple((buffers[a].id, buffers[b].id) for a, b in coincide),
-        placements=tuple(Placement(buffers[n.inner].id, buffers[n.outer].id, n.distance) for n in nests),
-        regions=_regions(flow, ancestors),
-        frees=find_frees(flow.program),
-    )
+    return Timeline(flow).problem(arenas=arenas, in_place=in_place, elide_copies=elide_copies)
 
 
-def _intervals(flow: FlowGraph, liveness: Liveness) -> list[list[tuple[int, int]]]:
-    """When each storage is occupied, in ticks."""
-    found: list[list[tuple[int, int]]] = [[] for _ in flow.program.storages]
-    began: dict[int, int] = {}
-    before = 0
-    for tick, now in enumerate((*liveness.occupied, 0)):
-        for storage in positions(before ^ now):
-            if (now >> storage) & 1:
-                began[storage] = tick
-            else:
-                found[storage].append((began.pop(storage), tick))
-        before = now
-    return found
+class Timeline:
+    """Program points and what is known of them whatever may share bytes: solved once, for several problems.
+
+    Args:
+        flow: program points.
+    """
+
+    def __init__(self, flow: FlowGraph) -> None:
+        self.flow = flow
+        self.liveness = solve(flow)
+        self._ancestors = _ancestors(flow)
+        self._classed: dict[bool, tuple[Coalesced, dict[int, Buffer]]] = {}
+        self._frees = find_frees(flow.program)
+
+    def problem(
+        self, *, arenas: Iterable[Arena] = (), in_place: bool = False, elide_copies: bool = False
+    ) -> Problem:
+        """As build_problem."""
+        coalesced, buffers = self._classes(elide_copies)
+        lifetimes = {representative: buffer.lifetime for representative, buffer in buffers.items()}
+        coincide, nests = [], []
+        if in_place:
+            coincide = find_coincidences(self.flow, self.liveness, coalesced.classes, lifetimes)
+        if elide_copies:
+            nests = find_nests(self.flow, coalesced, lifetimes)
+        return Problem(
+            buffers=tuple(buffers.values()),
+            arenas=tuple(arenas),
+            may_coincide=tuple((buffers[a].id, buffers[b].id) for a, b in coincide),
+            placements=tuple(Placement(buffers[n.inner].id, buffers[n.outer].id, n.distance) for n in nests),
+            regions=_regions(self.flow, self._ancestors),
+            frees=self._frees,
+        )
+
+    def _classes(self, elide_copies: bool) -> tuple[Coalesced, dict[int, Buffer]]:
+        """What shares a buffer, and the buffers that are planned and ever occupied, by representative."""
+        if elide_copies not in self._classed:
+            program, occupied = self.flow.program, self.liveness.occupied
+            coalesced = coalesce(self.flow, self.liveness, matches=elide_copies)
+            buffers: dict[int, Buffer] = {}
+            for representative, members in coalesced.classes.members().items():
+                if not all(program.storages[s].planned for s in members):
+                    continue
+                lifetime = merge_intervals(interval for s in members for interval in occupied[s])
+                if lifetime:
+                    buffers[representative] = _buffer(program, members, lifetime, self._ancestors)
+            self._classed[elide_copies] = coalesced, buffers
+        return self._classed[elide_copies]
 
 
 def _ancestors(flow: FlowGraph) -> dict[int, tuple[int, ...]]:

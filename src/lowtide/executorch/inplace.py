@@ -34,6 +34,7 @@ from lowtide.lowering import lower
 if TYPE_CHECKING:
     from lowtide.executorch.importing import Imported
     from lowtide.flow import FlowGraph
+    from lowtide.liveness import Liveness
 
 _COPY = torch.ops.aten.copy_.default
 
@@ -163,9 +164,9 @@ class _Judge:
         # What changes state in place all along has no copy at the end that would show where the last value
         # comes from: for an operator that writes over its argument, nobody looks at state at the end. One
         # whose result takes other bytes than the argument's unless it is granted them does not change state.
-        self.live_out = {
-            False: solve(self.flow).live_out,
-            True: solve(_without_final_state(self.flow)).live_out,
+        self.liveness = {
+            False: solve(self.flow),
+            True: solve(_without_final_state(self.flow)),
         }
         self.merged: dict[int, frozenset[int]] = {}
 
@@ -200,19 +201,18 @@ class _Judge:
         for first in self.members(a):
             for second in self.members(b):
                 for written, other in ((first, second), (second, first)):
-                    for tick in self.clashes(written, other, self.live_out[request.rewritten]):
+                    for tick in self.clashes(written, other, self.liveness[request.rewritten]):
                         return (
                             f"{storages[other].name} is read after "
                             f"{self.flow.describe(tick)} has written {storages[written].name}"
                         )
         return None
 
-    def clashes(self, written: int, other: int, live_out: tuple[int, ...]) -> Iterator[int]:
+    def clashes(self, written: int, other: int, liveness: Liveness) -> Iterator[int]:
         """Ticks at which one storage is written while the other is still to be read."""
         for tick, point in enumerate(self.flow.points):
-            if (live_out[tick] >> other) & 1 and (
-                written in point.full_writes or written in point.partial_writes
-            ):
+            is_written = written in point.full_writes or written in point.partial_writes
+            if is_written and liveness.is_live_after(other, tick):
                 yield tick
 
 

@@ -83,11 +83,9 @@ class Layout:
     def live_in(self, tick: int) -> int:
         """Storages alive when a point begins."""
         point = self.flow.points[tick]
-        into = bits(point.all_reads) | (self.liveness.live_out[tick] & ~bits(point.full_writes))
-        known = 0
-        for predecessor in self.flow.predecessors[tick]:
-            known |= self.liveness.live_out[predecessor]
-        return into & known
+        into = self.liveness.live_after(tick).difference(point.full_writes).union(point.all_reads)
+        known = (self.liveness.live_after(predecessor) for predecessor in self.flow.predecessors[tick])
+        return bits(into.intersection(set().union(*known)))
 
     def access(self, activation: int, position: int) -> Access:
         """What a step of an activation touches."""

@@ -220,9 +220,12 @@ class Model:
     def later(self) -> tuple[int, ...]:
         """For each step all steps that must run after it, as a bit set."""
         found = [0] * self.count
-        for step, earlier in enumerate(self.earlier):
-            for other in positions(earlier):
-                found[other] |= 1 << step
+        for step in reversed(range(self.count)):
+            left = self.earlier[step]
+            while left:  # the nearest ones; those that they need are passed on by them
+                near = left.bit_length() - 1
+                found[near] |= found[step] | 1 << step
+                left &= ~(self.earlier[near] | 1 << near)
         return tuple(found)
 
     @cached_property
@@ -293,18 +296,29 @@ class Model:
 
         With everything run that may run before it, the step frees and shares as much as it ever can.
         """
-        done, later = self.earlier[step], self.later[step]
-        surely = sum(
-            life.size
-            for life in self.ranges
-            if (life.start < 0 or done >> life.start & 1)
-            and (life.lasting or life.users & (later | 1 << step))
-        )
         need = self.needs[step]
-        most = self.base + surely + need.grown
+        most = self.base + self.surely[step] + need.grown
         if need.work.instants or need.work.shares:
-            most += need.correction(self.ranges, later)
+            most += need.correction(self.ranges, self.later[step])
         return most
+
+    @cached_property
+    def surely(self) -> tuple[int, ...]:
+        """For each step the bytes begun before it that are needed by it or later, under every order."""
+        always = sum(life.size for life in self.ranges if life.lasting and life.start < 0)
+        found = [always] * self.count
+        for life in self.ranges:
+            if life.lasting and life.start < 0:
+                continue
+            after = self.everything if life.start < 0 else self.later[life.start]
+            if not life.lasting:
+                before = life.users
+                for user in positions(life.users):
+                    before |= self.earlier[user]
+                after &= before
+            for step in positions(after):
+                found[step] += life.size
+        return tuple(found)
 
     @cached_property
     def bound(self) -> int:
@@ -319,11 +333,11 @@ class Model:
             steps: which; all that they must come after is among them or done.
         """
         local = {step: position for position, step in enumerate(steps)}
+        chosen = sum(1 << step for step in steps)
 
         def inside(mask: int) -> int:
-            return sum(1 << local[step] for step in positions(mask) if step in local)
+            return sum(1 << local[step] for step in positions(mask & chosen))
 
-        chosen = sum(1 << step for step in steps)
         number: dict[int, int] = {}
         ranges: list[LiveRange] = []
         base = self.base

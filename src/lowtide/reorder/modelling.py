@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from lowtide.coalesce import coalesce
 from lowtide.liveness import bits, positions, solve
 from lowtide.lowering import lower
+from lowtide.problem import merge_intervals
 from lowtide.reorder.dependences import Layout, dependences
 from lowtide.reorder.model import Instant, LiveRange, Model, Sharing, Work
 
@@ -58,6 +60,7 @@ class Modeller:
             planned = all(program.storages[s].planned for s in members)
             self.sizes[leader] = (program.storages[leader].size or 0) if planned else 0
             self.members[leader] = bits(members)
+        self.live_bytes = self._live_bytes(classes.members())
         self.activations: dict[int, list[int]] = defaultdict(list)
         for position, activation in enumerate(self.flow.activations):
             self.activations[activation.region].append(position)
@@ -79,19 +82,26 @@ class Modeller:
         return self.of_activation(busiest, accesses[busiest], earlier)
 
     def busiest(self, accesses: Sequence[Access]) -> int:
-        return max(self.bytes_at(tick) for tick in range(accesses[0].start, accesses[-1].stop))
+        return max(self.live_bytes[accesses[0].start : accesses[-1].stop])
 
     def leaders(self, storages: int) -> set[int]:
         """The buffers that some storages are, those of no bytes left out."""
         found = {self.leader[storage] for storage in positions(storages)}
         return {leader for leader in found if self.sizes[leader]}
 
-    def bytes_at(self, tick: int) -> int:
-        return sum(self.sizes[leader] for leader in self.leaders(self.liveness.occupied[tick]))
+    def _live_bytes(self, members: dict[int, list[int]]) -> list[int]:
+        """Bytes that must not be disturbed at each tick."""
+        changes = [0] * (len(self.flow.points) + 1)
+        for leader, size in self.sizes.items():
+            intervals = (interval for s in members[leader] for interval in self.liveness.occupied[s])
+            for start, stop in merge_intervals(intervals) if size else ():
+                changes[start] += size
+                changes[stop] -= size
+        return list(accumulate(changes))
 
     def of_activation(self, activation: int, accesses: list[Access], earlier: tuple[int, ...]) -> Model:
         ranges, at = self.live_ranges(accesses)
-        floor = max((self.bytes_at(tick) for tick in self.layout.edges[activation]), default=0)
+        floor = max((self.live_bytes[tick] for tick in self.layout.edges[activation]), default=0)
         steps = self.flow.program.regions[self.flow.activations[activation].region].steps
         work = tuple(
             self.work(step, position, access, ranges, at)

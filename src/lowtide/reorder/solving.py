@@ -25,8 +25,8 @@ WIDTHS = (1, 8, 64)
 WINDOW = 24
 """Steps of the stretches that are made optimal one by one."""
 
-BEAM_STEPS = 3_000
-"""Pieces of more steps get the narrowest beam only."""
+EFFORT = 20_000_000
+"""A set of steps costs a look at every unit: so many looks at the most a beam, or a search, of one piece."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,8 @@ def _solve_piece(part: Model, threshold: int, budget: Budget) -> tuple[tuple[int
     enough = max(threshold, part.bound)
     best = tuple(range(part.count))
     peak = part.peak(best)
-    widths = WIDTHS if part.count <= BEAM_STEPS else WIDTHS[:1]
+    affordable = EFFORT // max(len(units), 1)
+    widths = [width for width in WIDTHS if width * part.count <= affordable]
     for width in widths[:2]:
         if peak <= enough:
             return best, enough
@@ -149,7 +150,8 @@ def _solve_piece(part: Model, threshold: int, budget: Budget) -> tuple[tuple[int
             best, peak = tried, part.peak(tried)
     if peak <= enough:
         return best, enough
-    found = Search(part, units, enough, ceiling=peak).run(budget)
+    within = replace(budget, nodes=min(budget.nodes, affordable))
+    found = Search(part, units, enough, ceiling=peak).run(within)
     if found.order is not None:
         return found.order, found.bound
     if found.bound >= peak:
