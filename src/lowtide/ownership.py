@@ -187,8 +187,11 @@ class _Ownership:
         return lost | self.expired[tick]
 
     def untouched(self, point: Point) -> dict[int, int]:
-        """For each storage that a step writes, those read whose bytes the write leaves as they are."""
+        """For each storage that a point writes, those read whose bytes the write leaves as they are."""
         found: dict[int, int] = {}
+        for copy in point.copies:
+            if copy.target_storage is not None and self.stays(copy):
+                found[copy.target_storage] = 1 << copy.source_storages[0]
         for same in point.matches:
             inner, outer = self.places.get(same.inner), self.places.get(same.outer)
             if inner is None or outer is None or inner.arena != outer.arena:

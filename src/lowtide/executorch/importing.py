@@ -306,6 +306,7 @@ class _Walker:
             inits=tuple(self.single(draft, argument) for argument in called.inits),
             results=tuple(results[carried:]),
             selector=self.single(draft, called.selector),
+            order="sequential",
         )
         for region in call.regions:
             for param, passed in zip(self.drafts[region].params, (*call.carries, *operands), strict=True):
