@@ -316,8 +316,10 @@ class _Lowering:
                     f"region {region}: {name} is copied after a copy has changed it, as the runtime of this "
                     f"{call.kind} makes one copy after another: hold the old value in a step of its own"
                 )
-            if copy.target_storage is not None and copy.source_storages != (copy.target_storage,):
-                changed.add(copy.target_storage)
+            # A new part of a stacked result changes none that is there already.
+            if copy.target_storage is not None and copy.part is None:
+                if copy.source_storages != (copy.target_storage,):
+                    changed.add(copy.target_storage)
 
     def back_to(self, tick: int) -> None:
         for end in self.loose:

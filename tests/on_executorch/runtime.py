@@ -15,6 +15,8 @@ from executorch.runtime import Runtime
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from lowtide.executorch import MemoryPlanningPass, audit
+
 Inputs = tuple[Any, ...]
 
 
@@ -68,6 +70,9 @@ def emitted(plan: Any, *, padding: int = 0, shared: int | None = None) -> list[i
 def lower(edge: Any, planning: Any, initialised: Sequence[str] | None = None, **config: Any) -> Lowered:
     """Lower an edge program, which stays as it is, with a planning pass.
 
+    What Lowtide's own pass has planned is audited: no byte of what came out may be read after another was
+    written over it, whatever the inputs of a test take for a path.
+
     Mutable buffers whose names are given (all, if none are) start as the model has them, not as zeros.
     """
     state = {
@@ -83,7 +88,11 @@ def lower(edge: Any, planning: Any, initialised: Sequence[str] | None = None, **
         manager = copy.deepcopy(edge).to_executorch(
             ExecutorchBackendConfig(memory_planning_pass=planning, passes=passes, **config)
         )
-    return Lowered(manager, manager.buffer)
+    lowered = Lowered(manager, manager.buffer)
+    plannings = planning.values() if isinstance(planning, dict) else (planning,)
+    if all(type(planning) is MemoryPlanningPass for planning in plannings):
+        assert audit(lowered.buffer).findings == ()
+    return lowered
 
 
 def eager(model: nn.Module, calls: Sequence[Inputs]) -> list[list[Any]]:
