@@ -11,7 +11,18 @@ from lowtide.errors import LowtideError
 from lowtide.lowering import lower
 from lowtide.ownership import check_ownership
 from lowtide.planner import plan_problem
-from lowtide.program import Call, CallKind, CopyOrder, Match, Program, Region, Step, Storage, StorageKind, Value
+from lowtide.program import (
+    Call,
+    CallKind,
+    CopyOrder,
+    Match,
+    Program,
+    Region,
+    Step,
+    Storage,
+    StorageKind,
+    Value,
+)
 from lowtide.timeline import build_problem
 
 
@@ -34,7 +45,8 @@ def loop(order: CopyOrder, kind: CallKind = "while", *, held: bool = True) -> Pr
     values = [
         Value(name, storages[i].region, i, (), "C") for i, (name, _) in enumerate(names)
     ]  # x, y, a, b, old_b, old_a, go, rows
-    values += [Value("root/body/p", 1), Value("root/body/q", 1), Value("root/test/p", 2), Value("root/test/q", 2)]
+    values += [Value(f"root/{name}", region) for name, region in (("body/p", 1), ("body/q", 1))]
+    values += [Value(f"root/{name}", region) for name, region in (("test/p", 2), ("test/q", 2))]
     clones = (
         Step("old_b", "clone", reads=(9,), writes=(4,), matches=(Match(4, 9),)),
         Step("old_a", "clone", reads=(8,), writes=(5,), matches=(Match(5, 8),)),

@@ -317,9 +317,9 @@ class _Lowering:
                     f"{call.kind} makes one copy after another: hold the old value in a step of its own"
                 )
             # A new part of a stacked result changes none that is there already.
-            if copy.target_storage is not None and copy.part is None:
-                if copy.source_storages != (copy.target_storage,):
-                    changed.add(copy.target_storage)
+            stays = copy.source_storages == (copy.target_storage,)
+            if copy.target_storage is not None and copy.part is None and not stays:
+                changed.add(copy.target_storage)
 
     def back_to(self, tick: int) -> None:
         for end in self.loose:
