@@ -4,8 +4,8 @@ Every operator listed was tried on the real runtime, with the output over the in
 memory formats (``tests/on_executorch/test_kernels.py``; the verdicts are in ``docs/inplace.md``), and gave
 the bits that it gives elsewhere. Their kernels, portable and optimised, read an element, or a row, before
 they write it, and never look at it again. An input counts if its elements lie in memory as the output's do:
-one type, the same sizes (or symbols, where they are dynamic), the same order of dimensions. So nothing that is
-broadcast counts, and no comparison of numbers into booleans.
+one type, the same sizes (or symbols, where they are dynamic), the same order of dimensions. So nothing that
+is broadcast counts, and no comparison of numbers into booleans.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ TRIED = frozenset(
 )
 """Kernels that were run with source and destination in one place, or one inside the other."""
 
-_WHOLE = frozenset({"_clone_dim_order", "alias_copy", "detach_copy"})
+WHOLE = frozenset({"_clone_dim_order", "alias_copy", "detach_copy"})
 """Of these, those that copy all that they are given; known without looking at sizes."""
 
 _ANY_ORDER = frozenset({"_clone_dim_order"})
@@ -60,7 +60,7 @@ def moves(node: fx.Node) -> Iterator[Move]:
     operator = schema_holder(node.target)
     if operator is None:
         return
-    if str(operator._schema.name).split("::")[1] in _WHOLE and not _all_static(node):
+    if str(operator._schema.name).split("::")[1] in WHOLE and not _all_static(node):
         yield from _dynamic_copy(node)
         return
     spec_behind: dict[int, Any] = {}
