@@ -1,4 +1,4 @@
-"""A bounded dynamic dimension does not keep tensors apart that may share bytes: planned, verified, replayed."""
+"""A bounded dynamic dimension keeps no tensors apart that may share bytes: planned, verified, replayed."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import copy
 
 import pytest
 import torch
+from torch import nn
 
 from lowtide.errors import InputError
 from lowtide.transforms.folding import fold_constants

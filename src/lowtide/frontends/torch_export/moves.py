@@ -47,7 +47,7 @@ def may_move(operator: Any) -> bool:
 
 @cache
 def copies_whole(operator: Any) -> bool:
-    """Whether an operator that moves bytes copies all that it is given: then no size decides where they go."""
+    """Whether an operator copies all that it is given to one place, so that no size decides where it goes."""
     return str(operator._schema.name).split("::")[1] in _WHOLE
 
 
