@@ -96,4 +96,4 @@ def test_carries_that_a_body_returns_as_they_are(name, view):
     for everything in (False, True):
         planning = MemoryPlanningPass(in_place=everything, elide_copies=everything, reorder=everything)
         assert differences(eager(model, calls), lower(edge, planning).run(calls)) == []
-        assert any("returns a copy of" in note for note in planning.notes)
+        assert view or any("returns a copy of" in note for note in planning.notes)
