@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from lowtide.program import Call, Match, Program, Region, Step, Storage, StorageKind, Value
+from lowtide.program import Call, CopyOrder, Match, Program, Region, Step, Storage, StorageKind, Value
 
 SIZES = (8, 8, 8, 8, 4, 4, 16, 0)
 LAYOUTS = ("C", "C", "C", "C", "T", "")
@@ -51,6 +51,7 @@ class Maker:
         depth: how deep calls nest.
         plan_inputs, plan_outputs: whether these get a place in the arena.
         sharing: whether steps say which bytes may be shared: kernels that work in place, copies.
+        sequential: whether calls make their copies one after another.
     """
 
     def __init__(
@@ -62,7 +63,9 @@ class Maker:
         plan_inputs: bool = True,
         plan_outputs: bool = True,
         sharing: bool = False,
+        sequential: bool = False,
     ) -> None:
+        self.order: CopyOrder = "sequential" if sequential else "parallel"
         self.sharing = sharing
         self.random, self.left, self.depth = random, steps, depth
         self.plan_inputs, self.plan_outputs = plan_inputs, plan_outputs
@@ -266,13 +269,14 @@ class Maker:
         writes = (made, self.own(draft, self.size(), "temporary")) if self.chance(5) else (made,)
         self.emit(draft, "in_place", reads=reads, writes=writes, overwrites=allowed)
 
-    def clone(self, draft: Draft) -> None:
-        source = self.pick(draft)
+    def clone(self, draft: Draft, source: int | None = None) -> int:
+        source = self.pick(draft) if source is None else source
         made = self.own(draft, self.sizes[source], "temporary")
         over = ((made, source),) if self.chance(2) else ()
         self.emit(
             draft, "clone", reads=(source,), writes=(made,), overwrites=over, matches=(Match(made, source),)
         )
+        return made
 
     def join(self, draft: Draft) -> None:
         """Parts into a whole: some of them twice, some as they lie, some through a view."""
@@ -318,6 +322,26 @@ class Maker:
         self.done.append((inner.position, tuple(kinds), tuple(sizes)))
         return inner.position
 
+    def settle_carries(self, body: int, carried: int) -> None:
+        """Let a loop's carries trade places now and then, and hold what an earlier copy changes."""
+        if self.order == "parallel":
+            return
+        inner = self.drafts[body]
+        params = inner.params[:carried]
+        if self.chance(2):
+            turned = [*params[1:], *params[:1]] if self.chance(2) else [*params[-1:], *params[:-1]]
+            for k, output in enumerate(inner.outputs):
+                param = turned[k] if k < carried else self.random.choice(params) if params else None
+                if None not in (output, param) and self.sizes[output] == self.sizes[param]:
+                    inner.outputs[k] = self.clone(inner, param) if self.chance(2) else param
+        for k, output in enumerate(inner.outputs):
+            if output is not None and not self.roots(output).isdisjoint(params[:k]):
+                inner.outputs[k] = self.clone(inner, output)
+
+    def roots(self, value: int) -> set[int]:
+        """The value itself, and those whose bytes it may be."""
+        return {value}.union(*(self.roots(alias) for alias in self.values[value].aliases))
+
     def kinds(self, values: list[int | None]) -> list[Kind]:
         return [Kind(self.sizes[v], self.writable[v]) if v is not None else Kind(0, False) for v in values]
 
@@ -331,6 +355,7 @@ class Maker:
         return [-1 if self.chance(15) else self.size() for _ in range(self.random.randint(0, 3))]
 
     def step_of(self, draft: Draft, call: Call) -> None:
+        call = replace(call, order=self.order)
         draft.steps.append(Step(f"{call.kind}{len(draft.steps)}", call.kind, effects=True, call=call))
 
     def again(self, draft: Draft) -> tuple[int, list[int | None], list[int]] | None:
@@ -389,6 +414,7 @@ class Maker:
         sizes = [-1 if c is None else self.sizes[c] for c in carries]
         condition = self.child(draft, "condition", kinds, [4], depth)
         body = self.child(draft, "body", kinds, sizes, depth)
+        self.settle_carries(body, len(carries))
         call = Call("while", (condition, body), tuple(operands), tuple(carries), tuple(inits))
         self.step_of(draft, call)
         draft.live += [c for c in carries if c is not None]
@@ -401,6 +427,7 @@ class Maker:
         kinds = [*self.kinds([*carries, *slices, *operands])]
         carry_sizes = [-1 if c is None else self.sizes[c] for c in carries]
         body = self.child(draft, "body", kinds, [*carry_sizes, *(4 for _ in stacked)], depth)
+        self.settle_carries(body, len(carries))
         results = self.results(draft, stacked)
         call = Call("scan", (body,), tuple(operands), tuple(carries), tuple(inits), tuple(slices), results)
         self.step_of(draft, call)

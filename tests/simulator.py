@@ -380,6 +380,45 @@ class Simulator:
                 found.update(range(start, start + size))
         return found
 
+    def copy_in_order(
+        self,
+        frame: Frame,
+        call: Call,
+        pairs: list[tuple[Location | None, Location | None]],
+        begun: list[Location | None],
+    ) -> None:
+        """Copies of whole storages in the order of a call; then stacked results come into being."""
+        made = [r for r in begun if r is not None]
+        if call.order == "parallel":
+            self.at("copy", frame)
+            self.copy(pairs)
+        for pair in pairs if call.order == "sequential" else ():
+            self.at("copy", frame)
+            self.copy_while_reading(*pair)
+        if call.order == "sequential" and (made or not pairs):
+            self.at("copy", frame)
+        self.make(made)
+
+    def copy_while_reading(self, target: Location | None, source: Location | None) -> None:
+        """One copy by a kernel that reads while it writes, unless both ends are in one place."""
+        self.read(source)
+        if target is not None and source is not None and target.storage != source.storage:
+            here, there = (self.bytes.place.get(x.storage) for x in (target, source))
+            sizes = (self.bytes.sizes[x.storage] for x in (target, source))
+            alike = target.layout and target.layout == source.layout and len(set(sizes)) == 1
+            if here is None or here != there or not alike:
+                self.bytes.scribble(target.storage, set())
+                self.read(source, ", having begun to write,")
+        self.copy([(target, source)])
+
+    def copy_part_while_reading(self, target: Location | None, source: Location | None) -> None:
+        """One copy of that kind into some bytes of a stacked result."""
+        self.read(source)
+        if target is not None:
+            self.writes([target.storage], full=False)
+            self.bytes.write_some(target.storage)
+            self.read(source, ", having begun to write,")
+
     def copy(self, pairs: list[tuple[Location | None, Location | None]]) -> None:
         """Parallel copies: every source is read before any target is written."""
         for _, source in pairs:
@@ -414,9 +453,8 @@ class Simulator:
     def return_from(self, frame: Frame, call: Call, region: int) -> None:
         inner = self.enter(frame, call, region, [])
         self.body(inner)
-        self.at("copy", inner)
         results = [self.locate(frame, r) for r in call.results]
-        self.copy(list(zip(results, self.outputs(inner), strict=True)))
+        self.copy_in_order(inner, call, list(zip(results, self.outputs(inner), strict=True)), [])
 
     def call_call(self, frame: Frame, call: Call) -> None:
         self.return_from(frame, call, call.regions[0])
@@ -427,15 +465,14 @@ class Simulator:
         self.decided = self.choose(len(call.regions))
         self.return_from(frame, call, call.regions[self.decided])
 
-    def begin(self, frame: Frame, call: Call) -> list[Location | None]:
-        self.at("copy", frame)
+    def begin(self, frame: Frame, call: Call, begun: list[Location | None]) -> list[Location | None]:
         carries = [self.locate(frame, c) for c in call.carries]
         inits = [self.locate(frame, i) for i in call.inits]
-        self.copy(list(zip(carries, inits, strict=True)))
+        self.copy_in_order(frame, call, list(zip(carries, inits, strict=True)), begun)
         return carries
 
     def call_while(self, frame: Frame, call: Call) -> None:
-        carries = self.begin(frame, call)
+        carries = self.begin(frame, call, [])
         for trip in range(MOST_TRIPS + 1):
             test = self.enter(frame, call, call.regions[0], carries)
             self.body(test)
@@ -447,22 +484,24 @@ class Simulator:
             self.decided = 0
             inner = self.enter(frame, call, call.regions[1], carries)
             self.body(inner)
-            self.at("copy", inner)
-            self.copy(list(zip(carries, self.outputs(inner), strict=True)))
+            self.copy_in_order(inner, call, list(zip(carries, self.outputs(inner), strict=True)), [])
         self.decided = 1
 
     def call_scan(self, frame: Frame, call: Call) -> None:
-        carries = self.begin(frame, call)
         results = [self.locate(frame, r) for r in call.results]
-        self.make(results)
+        carries = self.begin(frame, call, results)
         self.slices(frame, call, carries, results, len(carries))
 
     def call_associative_scan(self, frame: Frame, call: Call) -> None:
         self.at("copy", frame)
         results = [self.locate(frame, r) for r in call.results]
-        for source in call.slices:
-            self.read(self.locate(frame, source))
+        sources = [self.locate(frame, source) for source in call.slices]
+        for source in sources if call.order == "parallel" else ():
+            self.read(source)
         self.make(results)
+        for pair in zip(results, sources, strict=True) if call.order == "sequential" else ():
+            self.at("copy", frame)
+            self.copy_part_while_reading(*pair)
         before = [None if r is None else Location(r.storage, "") for r in results]
         self.slices(frame, call, before, results, 0)
 
@@ -488,11 +527,20 @@ class Simulator:
             self.decided = 0
             inner = self.enter(frame, call, call.regions[0], ahead)
             self.body(inner)
-            self.at("copy", inner)
             outputs = self.outputs(inner)
+            pairs = list(zip(ahead[:carried], outputs[:carried], strict=True))
+            rows = list(zip(results, outputs[carried:], strict=True))
+            if call.order == "sequential":
+                if pairs or not rows:
+                    self.copy_in_order(inner, call, pairs, [])
+                for row in rows:
+                    self.at("copy", inner)
+                    self.copy_part_while_reading(*row)
+                continue
+            self.at("copy", inner)
             for output in outputs:
                 self.read(output)
-            self.copy(list(zip(ahead[:carried], outputs[:carried], strict=True)))
+            self.copy(pairs)
             stacked = [r.storage for r in results if r is not None]
             self.writes(stacked, full=False)
             for storage in stacked:

@@ -37,6 +37,9 @@ class SlowOwnership:
 
     def untouched(self, point: Point, a: int, b: int) -> bool:
         """Whether writing the one leaves the other's bytes as they are, because they match."""
+        for copy in point.copies:
+            if {copy.target_storage, *copy.source_storages} == {a, b} and self.stays(copy):
+                return True
         for same in point.matches:
             if {same.inner, same.outer} != {a, b} or not {a, b} <= self.place.keys():
                 continue

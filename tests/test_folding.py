@@ -6,6 +6,7 @@ import copy
 
 import pytest
 import torch
+from torch import nn
 
 from lowtide.errors import InputError
 from lowtide.transforms.folding import fold_constants
@@ -222,3 +223,26 @@ def test_a_limit_gives_up_what_grows_and_keeps_what_is_free() -> None:
     folded = fold_constants(program, limit=0)
     assert folded.file_bytes == 0
     assert list(folded.constants.values()) == [8 * 4 * 4]
+
+
+class Unrolled(nn.Module):
+    """One weight, transposed again in every step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(5):
+            x = (x @ self.weight.t().contiguous()).relu()
+        return x
+
+
+def test_equal_constants_are_one_and_count_once():
+    torch.manual_seed(0)
+    program = torch.export.export(Unrolled(), (torch.randn(2, 8),)).run_decompositions()
+    found = fold_constants(program, limit=0)
+    assert list(found.constants.values()) == [256]
+    assert found.file_bytes == 0
+    x = torch.randn(2, 8)
+    assert torch.equal(found.program.module()(x), program.module()(x))

@@ -30,7 +30,7 @@ TECHNIQUES = tuple(product((False, True), repeat=2))
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def program_of(random: Random, steps: int) -> Program:
+def program_of(random: Random, steps: int, sequential: bool = False) -> Program:
     return random_program(
         random,
         steps=random.randint(1, steps),
@@ -38,6 +38,7 @@ def program_of(random: Random, steps: int) -> Program:
         plan_inputs=random.random() < 0.8,
         plan_outputs=random.random() < 0.8,
         sharing=True,
+        sequential=sequential,
     )
 
 
@@ -48,9 +49,11 @@ def plan_of(program: Program, in_place: bool, elide: bool, random: Random) -> Pl
     return plan_problem(problem, packer=random.choice(PACKERS), hierarchy=policy, options=options)
 
 
-def check_plans(random: Random, seen: Counter[str], *, steps: int, limit: int) -> None:
+def check_plans(
+    random: Random, seen: Counter[str], *, steps: int, limit: int, sequential: bool = False
+) -> None:
     """All four combinations are verified, and right on every path tried."""
-    program = program_of(random, steps)
+    program = program_of(random, steps, sequential)
     flow = lower(program)
     for in_place, elide in TECHNIQUES:
         plan = plan_of(program, in_place, elide, random)
@@ -87,9 +90,11 @@ def without_leave(program: Program, random: Random) -> Program:
     return replace(program, regions=tuple(regions))
 
 
-def judge(random: Random, verdicts: Counter[str], *, count: int, limit: int) -> None:
+def judge(
+    random: Random, verdicts: Counter[str], *, count: int, limit: int, sequential: bool = False
+) -> None:
     """Mutants of a plan, and the plan for a program whose steps allow less: nothing wrong is accepted."""
-    program = program_of(random, 18)
+    program = program_of(random, 18, sequential)
     plan = plan_of(program, True, True, random)
     trials = [(program, mutant.plan, mutant.kind) for mutant in mutants(plan, random, count, SIMULATED)]
     trials += [(without_leave(program, random), plan, "leave") for _ in range(2)]
@@ -120,6 +125,13 @@ def test_what_the_verifier_accepts_is_right_on_every_path(random: Random) -> Non
     judge(random, Counter(), count=5, limit=10)
 
 
+@QUICK
+@given(st.randoms(use_true_random=False))
+def test_copies_one_after_another(random: Random) -> None:
+    check_plans(random, Counter(), steps=20, limit=6, sequential=True)
+    judge(random, Counter(), count=2, limit=6, sequential=True)
+
+
 def test_everything_occurs() -> None:
     seen: Counter[str] = Counter()
     for seed in range(40):
@@ -143,7 +155,7 @@ def test_what_the_verifier_rejects_is_wrong_on_some_path() -> None:
 @pytest.mark.parametrize("block", range(8))
 def test_many_plans_are_right_on_every_path(block: int) -> None:
     for seed in range(500 * block, 500 * block + 250):
-        check_plans(Random(seed), Counter(), steps=30, limit=15)
+        check_plans(Random(seed), Counter(), steps=30, limit=15, sequential=seed % 3 == 2)
 
 
 @pytest.mark.slow

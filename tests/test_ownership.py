@@ -35,13 +35,14 @@ SIMULATED = tuple(kind for kind in MUTATIONS if kind not in ("forget", "shrink")
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def program_of(random: Random, steps: int) -> Program:
+def program_of(random: Random, steps: int, sequential: bool) -> Program:
     return random_program(
         random,
         steps=random.randint(1, steps),
         depth=random.randint(0, 3),
         plan_inputs=random.random() < 0.7,
         plan_outputs=random.random() < 0.7,
+        sequential=sequential,
     )
 
 
@@ -56,9 +57,9 @@ def wrong_on(flow: FlowGraph, plan: Plan, limit: int) -> str:
     return ""
 
 
-def check_plans(random: Random, *, steps: int, limit: int) -> None:
+def check_plans(random: Random, *, steps: int, limit: int, sequential: bool = False) -> None:
     """Every policy's plan is accepted, and right on every path tried."""
-    program = program_of(random, steps)
+    program = program_of(random, steps, sequential)
     flow = lower(program)
     problem = problem_of_flow(flow)
     arenas = []
@@ -70,9 +71,16 @@ def check_plans(random: Random, *, steps: int, limit: int) -> None:
     assert arenas == sorted(arenas), "joint <= block <= stacked <= sum"
 
 
-def judge_mutants(random: Random, verdicts: Counter[tuple[str, str]], *, count: int, limit: int) -> None:
+def judge_mutants(
+    random: Random,
+    verdicts: Counter[tuple[str, str]],
+    *,
+    count: int,
+    limit: int,
+    sequential: bool = False,
+) -> None:
     """Mutants of one program's plan: the verifier's verdict against what the paths show."""
-    program = program_of(random, 18)
+    program = program_of(random, 18, sequential)
     flow = lower(program)
     policy = random.choice(POLICIES)
     plan = plan_problem(problem_of_flow(flow), packer=random.choice(PACKERS[:4]), hierarchy=policy)
@@ -102,6 +110,13 @@ def test_what_the_verifier_accepts_is_right_on_every_path(random: Random) -> Non
     judge_mutants(random, Counter(), count=5, limit=10)
 
 
+@QUICK
+@given(st.randoms(use_true_random=False))
+def test_copies_one_after_another(random: Random) -> None:
+    check_plans(random, steps=20, limit=6, sequential=True)
+    judge_mutants(random, Counter(), count=2, limit=6, sequential=True)
+
+
 def test_what_the_verifier_rejects_is_wrong_on_some_path() -> None:
     verdicts: Counter[tuple[str, str]] = Counter()
     for seed in range(25):
@@ -118,7 +133,7 @@ def test_what_the_verifier_rejects_is_wrong_on_some_path() -> None:
 @pytest.mark.parametrize("block", range(6))
 def test_many_plans_are_right_on_every_path(block: int) -> None:
     for seed in range(500 * block, 500 * block + 350):
-        check_plans(Random(seed), steps=30, limit=20)
+        check_plans(Random(seed), steps=30, limit=20, sequential=seed % 3 == 2)
 
 
 @pytest.mark.slow

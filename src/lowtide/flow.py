@@ -60,7 +60,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """``target := source``, one of the copies that a point makes all at once.
+    """``target := source``, one of the copies that a point makes all at once, or its only one.
 
     Args:
         target, source: the values; a None source holds no tensor.
@@ -96,11 +96,12 @@ class Point:
         kind: entry and exit of the program; a step; select one of the successors by a value; test: the
             first successor if the value is true, else the second; next: the first successor while a
             scan has slices left, else the second; copy: parallel copies at a call's start, a region's
-            end or a loop's back edge.
+            end or a loop's back edge, or one of those that are made one after another.
         activation: position of the running activation.
         step: position in the region's steps of the step at work, or of the call that this belongs to.
         reads, writes, partial: positions of storages; ``writes`` are written from end to end.
-        copies: made all at once: every source is read before any target is written.
+        copies: made all at once: every source is read before any target is written, but for those among
+            ``reads``, which are read while the targets are written.
         decides: the value that select and test look at.
         successors: positions of points.
         overwrites: pairs of storages ``(written, read)`` that may lie in exactly the same bytes.

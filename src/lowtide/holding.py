@@ -121,8 +121,11 @@ class Holding:
                 yield copy.target_storage, ()
 
     def untouched(self, point: Point) -> dict[int, set[int]]:
-        """For each storage that a step writes, those read whose bytes the write leaves as they are."""
+        """For each storage that a point writes, those read whose bytes the write leaves as they are."""
         found: dict[int, set[int]] = {}
+        for copy in point.copies:
+            if copy.target_storage is not None and self.stays(copy):
+                found[copy.target_storage] = {copy.source_storages[0]}
         for same in point.matches:
             inner, outer = self.ranges.get(same.inner), self.ranges.get(same.outer)
             if inner is None or outer is None or inner.arena != outer.arena:

@@ -200,12 +200,12 @@ class _Lowering:
             (self.ref(activation, result), self.ref(inner, output))
             for result, output in zip(call.results, outputs, strict=True)
         )
-        self.emit("copy", inner, copies=copies)
+        self.emit_copies(inner, -1, call, copies)
         self.spans.append((region, start, len(self.drafts)))
 
     def call_while(self, activation: int, position: int, call: Call) -> None:
         condition, body = self.regions(call, 2)
-        self.emit("copy", activation, position, copies=self.initial(activation, call))
+        self.emit_copies(activation, position, call, self.initial(activation, call))
         test_inner = self.enter(activation, position, call, condition, carries=call.carries, slices=())
         start = len(self.drafts)
         self.body(test_inner)
@@ -222,7 +222,7 @@ class _Lowering:
             (self.ref(activation, carry), self.ref(inner, output))
             for carry, output in zip(call.carries, outputs, strict=True)
         )
-        self.emit("copy", inner, copies=copies)
+        self.emit_copies(inner, -1, call, copies)
         self.spans.append((body, first, len(self.drafts)))
         self.back_to(start)
         self.loose = [test]
@@ -230,7 +230,7 @@ class _Lowering:
     def call_scan(self, activation: int, position: int, call: Call) -> None:
         (body,) = self.regions(call, 1)
         begun = self.resolver.storages(activation, (r for r in call.results if r is not None))
-        self.emit("copy", activation, position, copies=self.initial(activation, call), writes=begun)
+        self.emit_copies(activation, position, call, self.initial(activation, call), begun)
         head = self.emit("next", activation, position)
         inner = self.enter(activation, position, call, body, carries=call.carries, slices=call.slices)
         start = len(self.drafts)
@@ -247,7 +247,7 @@ class _Lowering:
             ),
             part=0,
         )
-        self.emit("copy", inner, copies=copies)
+        self.emit_copies(inner, -1, call, copies)
         self.spans.append((body, start, len(self.drafts)))
         self.back_to(head)
         self.loose = [head]
@@ -262,7 +262,7 @@ class _Lowering:
             ),
             part=-1,
         )
-        self.emit("copy", activation, position, copies=first, writes=begun)
+        self.emit_copies(activation, position, call, first, begun)
         head = self.emit("next", activation, position)
         previous = tuple(Binding(self.ref(activation, result), part=-1) for result in call.results)
         inner = self.enter(
@@ -278,10 +278,53 @@ class _Lowering:
             ),
             part=0,
         )
-        self.emit("copy", inner, copies=copies)
+        self.emit_copies(inner, -1, call, copies)
         self.spans.append((body, start, len(self.drafts)))
         self.back_to(head)
         self.loose = [head]
+
+    def emit_copies(
+        self,
+        activation: int,
+        position: int,
+        call: Call,
+        copies: tuple[Copy, ...],
+        begun: tuple[int, ...] = (),
+    ) -> None:
+        """The copies of one place, in the order in which the runtime makes them; at least one point.
+
+        Args:
+            begun: stacked results that come into being here, before anything is written into them.
+        """
+        if call.order == "parallel":
+            self.emit("copy", activation, position, copies=copies, writes=begun)
+            return
+        self.require_order(activation, call, copies)
+        whole = [copy for copy in copies if copy.part is None]
+        parts = [copy for copy in copies if copy.part is not None]
+        for copy in whole:
+            self.emit("copy", activation, position, reads=copy.source_storages, copies=(copy,))
+        if begun or not copies:
+            self.emit("copy", activation, position, writes=begun)
+        for copy in parts:
+            self.emit("copy", activation, position, reads=copy.source_storages, copies=(copy,))
+
+    def require_order(self, activation: int, call: Call, copies: tuple[Copy, ...]) -> None:
+        """Refuse a sequence of copies that is not the same as all of them at once."""
+        changed: set[int] = set()
+        for copy in copies:
+            spoilt = changed.intersection(copy.source_storages)
+            if spoilt:
+                region = self.program.regions[self.activations[activation].region].name
+                name = self.program.storages[min(spoilt)].name
+                raise LowtideError(
+                    f"region {region}: {name} is copied after a copy has changed it, as the runtime of this "
+                    f"{call.kind} makes one copy after another: hold the old value in a step of its own"
+                )
+            # A new part of a stacked result changes none that is there already.
+            stays = copy.source_storages == (copy.target_storage,)
+            if copy.target_storage is not None and copy.part is None and not stays:
+                changed.add(copy.target_storage)
 
     def back_to(self, tick: int) -> None:
         for end in self.loose:

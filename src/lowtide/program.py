@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 StorageKind = Literal["temporary", "input", "output", "state", "constant", "result", "carry", "scratch"]
 CallKind = Literal["call", "cond", "while", "scan", "associative_scan"]
+CopyOrder = Literal["parallel", "sequential"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,19 @@ class Call:
                         slices, operands                    the first part is the first slice itself
     ==================  ==================================  ============================================
 
+    How the runtime makes the copies of one place, which are those from the inits and those of one region's
+    outputs, is its ``order``:
+
+    - ``parallel``: all at once; every source is read before any target is written. PyTorch's own semantics.
+    - ``sequential``: one after another, carries before results, each in the order in which it is listed
+      here; a kernel that copies reads while it writes, so its ends lie apart or in exactly one place, where
+      it changes nothing. Stacked results come into being between the inits' copies and the first part.
+      ExecuTorch does so, and TensorFlow Lite Micro.
+
+    What a call computes is the same in either order: where a source is a carry or result that an earlier copy
+    of the sequence has changed, the front end must hold the old value in a step of the region, since lowering
+    refuses the program otherwise.
+
     Args:
         kind: one of the above; a ``map`` is a scan without carries.
         regions: positions of the regions: one; for cond one a branch; for while condition and body.
@@ -101,6 +115,7 @@ class Call:
         slices: values of which every iteration sees one slice, by reference.
         results: values with storage of their own; None for what holds no tensor.
         selector: cond: the value that picks the branch.
+        order: in which the runtime makes copies.
     """
 
     kind: CallKind
@@ -111,6 +126,7 @@ class Call:
     slices: tuple[int, ...] = ()
     results: tuple[int | None, ...] = ()
     selector: int | None = None
+    order: CopyOrder = "parallel"
 
     @property
     def values(self) -> Iterator[int]:

@@ -70,6 +70,9 @@ def emitted(plan: Any, *, padding: int = 0, shared: int | None = None) -> list[i
 def lower(edge: Any, planning: Any, initialised: Sequence[str] | None = None, **config: Any) -> Lowered:
     """Lower an edge program, which stays as it is, with a planning pass; what Lowtide's planned is proved.
 
+    What Lowtide's own pass has planned is audited: no byte of what came out may be read after another was
+    written over it, whatever the inputs of a test take for a path.
+
     Mutable buffers whose names are given (all, if none are) start as the model has them, not as zeros.
     """
     state = {

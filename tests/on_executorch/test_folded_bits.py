@@ -69,3 +69,19 @@ def test_the_same_bits(name, dtype):
     for one, other in zip(before, after, strict=True):
         same = one.view(kind) == other.view(kind)
         assert bool((same | (one.isnan() & other.isnan())).all())
+
+
+def test_equal_constants_count_once_as_the_file_stores_them():
+    """Every step of an LSTM transposes the same two weights; transposed once, the file does not grow."""
+    torch.manual_seed(0)
+    model = nn.LSTM(24, 48, batch_first=True)
+    x = torch.randn(1, 12, 24)
+    edge = edge_of(model, (x,))
+    fold = FoldConstants(limit=0)
+    folded = copy.deepcopy(edge).transform(ExportedProgramPassManager([fold]))
+    planning = MemoryPlanningPass(in_place=True, elide_copies=True, reorder=True)
+    before, after = lower(edge, MemoryPlanningPass()), lower(folded, planning)
+    assert planning.plan.arena_bytes == 10_368
+    assert len(after.buffer) < len(before.buffer)
+    for one, other in zip(before.run([(x,)])[0], after.run([(x,)])[0], strict=True):
+        assert torch.equal(one, other)

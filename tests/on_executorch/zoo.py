@@ -333,6 +333,102 @@ def carries_that_trade_places(x: Tensor, h: Tensor) -> tuple[Tensor, ...]:
 
 
 @recurrent
+def carries_that_trade_places_without_clones(x: Tensor, h: Tensor) -> tuple[Tensor, ...]:
+    """Sums with nothing, which no pass takes for a copy: the values of the carries, in new tensors."""
+
+    def cell(c: tuple[Tensor, Tensor], r: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor]:
+        a, b = c
+        return (b + 0, a + r), a * r + b
+
+    (a, b), rows = scan(cell, (h, h * 2 + 1), x)
+    return a - 3 * b, rows
+
+
+def _rotation(by: int) -> Callable[..., Any]:
+    """Three carries that move on by some places each round, and a row of each."""
+
+    def cell(c: tuple[Tensor, ...], r: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        turned = tuple(c[(i + by) % 3].clone() for i in range(3))
+        return turned, (c[0] * r - c[1], c[2].clone())
+
+    def rotated(x: Tensor, h: Tensor) -> tuple[Tensor, ...]:
+        (a, b, c), (rows, seen) = scan(cell, (h, h.sin() + 1, h * 3), x)
+        return a, b - 2 * c, rows, seen * 2
+
+    return rotated
+
+
+@recurrent
+def carries_that_rotate(x: Tensor, h: Tensor) -> tuple[Tensor, ...]:
+    return _rotation(1)(x, h)
+
+
+@recurrent
+def carries_that_rotate_back(x: Tensor, h: Tensor) -> tuple[Tensor, ...]:
+    return _rotation(2)(x, h)
+
+
+@recurrent
+def carry_that_follows_another(x: Tensor, h: Tensor) -> tuple[Tensor, ...]:
+    """A delay line: what a carry was goes to the next, last first and first last."""
+
+    def cell(c: tuple[Tensor, ...], r: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+        a, b, d, e = c
+        return (b.clone(), a + r, d * r, d.clone()), e - a
+
+    (a, b, d, e), rows = scan(cell, (h, h + 1, h - 2, h.cos()), x)
+    return a * b, d - e, rows
+
+
+@recurrent
+def carries_that_feed_rows(x: Tensor, h: Tensor) -> tuple[Tensor, ...]:
+    """Rows are what the carries were, and what they become; they are copied after the carries."""
+
+    def cell(c: tuple[Tensor, Tensor], r: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, ...]]:
+        a, b = c
+        new = (a + r).tanh()
+        return (new, a.clone()), (a.clone(), b.clone(), new.clone())
+
+    (a, b), (old, older, new) = scan(cell, (h, h * 2), x)
+    return a - b, old, older - new
+
+
+@recurrent
+def chain_of_scans(x: Tensor, h: Tensor) -> tuple[Tensor, ...]:
+    """The second loop starts from the first one's carries, the other way round, and reads its rows."""
+
+    def first(c: tuple[Tensor, Tensor], r: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor]:
+        a, b = c
+        return (b.clone(), (a * 0.5 + r)), a.clone()
+
+    def second(c: tuple[Tensor, Tensor], r: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor]:
+        a, b = c
+        return (b + r, a.clone()), b.clone()
+
+    (a, b), rows = scan(first, (h, h.exp()), x)
+    (p, q), more = scan(second, (b, a), rows)
+    return p - 2 * q + a, more * rows
+
+
+@recurrent
+def trade_in_a_branch_in_a_scan(x: Tensor, h: Tensor) -> tuple[Tensor, ...]:
+    """Whether the carries trade places depends on the row."""
+
+    def cell(c: tuple[Tensor, Tensor], r: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor]:
+        a, b = c
+        p, q = torch.cond(
+            r.sum() > 0,
+            lambda a, b: (b.clone(), a.clone()),
+            lambda a, b: (a.clone(), b * 0.5),
+            (a, b),
+        )
+        return (p, q), a - 2 * b
+
+    (a, b), rows = scan(cell, (h, h * 2 + 1), x)
+    return a - 3 * b, rows
+
+
+@recurrent
 def init_that_lives_on(x: Tensor, h: Tensor) -> Tensor:
     start = h.sin()
 

@@ -7,8 +7,8 @@ ask for what the runtime cannot do (see ``add_copies``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import torch
 from executorch.exir import memory
@@ -21,7 +21,10 @@ from torch.utils import _pytree as pytree
 from lowtide.constants import ROOT
 from lowtide.errors import UnsupportedError
 from lowtide.executorch.calls import calls_of, graph_of, tree
-from lowtide.executorch.specs import mutable_buffers, outputs_of, spec_of, specs_of
+from lowtide.executorch.specs import mutable_buffers, outputs_of, placeholders_of, spec_of, specs_of
+
+if TYPE_CHECKING:
+    from lowtide.program import Program
 
 KEPT_META = ("val", "tensor_meta", "stack_trace", "nn_module_stack", "debug_handle", "from_node")
 
@@ -79,7 +82,8 @@ def add_copies(root: fx.GraphModule, signature: Any, *, plan_inputs: bool, plan_
     ============================================  =====================================================
     a branch returns its input, a constant, or    the result would be that very tensor, and its bytes
     one value twice, or changes it in place       those of something that lives on
-    a scan body returns a carry                   carries are copied one after the other, not at once
+    a scan body returns a carry, or a view of     carries are copied one after the other, then rows: it
+    one, and an earlier copy has changed it       would be the new value
     the program returns a cond's result, and      the caller sets the output's pointer, the runtime
     its outputs are not planned                   moves it, and the next caller's is set on a branch's
     the program returns one value twice, and      the value has one pointer, and the caller sets two
@@ -114,16 +118,13 @@ def add_copies(root: fx.GraphModule, signature: Any, *, plan_inputs: bool, plan_
                     notes += _copy_outputs(child, f"{name}/{graph.target}", _not_made_here)
                     moved |= {spec for spec in specs_of(node) if spec is not None}
                 elif called.inits:
-                    notes += _copy_outputs(child, f"{name}/{graph.target}", _is_input)
+                    notes += _hold_carries(child, f"{name}/{graph.target}", len(called.inits))
                 seen.add(id(child))
     state = mutable_buffers(signature)
 
     def is_handed_over(node: fx.Node, seen: set[Any]) -> bool:
         """Whether the caller provides memory for an output that the runtime does not write there."""
-        spec = spec_of(node)
-        origin = node
-        while origin.op == "call_function" and _is_inplace_node(origin):
-            origin = origin.args[0]  # an input that was written to is still the input
+        spec, origin = spec_of(node), _origin(node, _is_inplace_node)
         if spec.const or origin.target in state:
             return False
         if origin.op == "placeholder":
@@ -135,8 +136,23 @@ def add_copies(root: fx.GraphModule, signature: Any, *, plan_inputs: bool, plan_
     return notes + _copy_outputs(root, ROOT, is_handed_over)
 
 
-def _is_input(node: fx.Node, seen: set[Any]) -> bool:
-    return str(node.op) == "placeholder"
+def _origin(node: fx.Node, same: Callable[[fx.Node], bool]) -> fx.Node:
+    """The node that a tensor was before those that only write into it, or show it, as a rule says."""
+    while node.op == "call_function" and same(node):
+        node = node.args[0]
+    return node
+
+
+def _hold_carries(body: fx.GraphModule, name: str, carried: int) -> list[str]:
+    """Clone those carries that a scan's body returns and the runtime copies when they are new already."""
+    copied = {node: i for i, node in enumerate(placeholders_of(body)[:carried])}
+    last = {node: position for position, node in enumerate(outputs_of(body)) if isinstance(node, fx.Node)}
+
+    def is_changed_before(node: fx.Node, _: set[Any]) -> bool:
+        origin = _origin(node, lambda n: n.target is memory.view or _is_inplace_node(n))
+        return origin in copied and copied[origin] < last[node]
+
+    return _copy_outputs(body, name, is_changed_before)
 
 
 def _not_made_here(node: fx.Node, seen: set[Any]) -> bool:
@@ -186,6 +202,28 @@ def clone_before(at: fx.Node, source: fx.Node) -> fx.Node:
         node.meta.update({key: source.meta[key] for key in KEPT_META if key in source.meta})
         node.meta["spec"] = spec
     return copy
+
+
+def held_carries(program: Program) -> Iterator[str]:
+    """What of a program's loops cannot share a carry's bytes, though it is a copy of it; one line each.
+
+    The runtime copies a carry before it copies them, and they hold what it was.
+    """
+    for region in program.regions:
+        for step in region.steps:
+            if step.call is None or step.call.order != "sequential" or not step.call.carries:
+                continue
+            (body,) = (program.regions[callee] for callee in step.call.regions)
+            carries = {param: i for i, param in enumerate(body.params[: len(step.call.carries)])}
+            last = {output: position for position, output in enumerate(body.outputs)}
+            for inside in body.steps:
+                for match in inside.matches:
+                    changed = carries.get(match.outer)
+                    if changed is not None and changed < last.get(match.inner, -1):
+                        yield (
+                            f"{body.name}/{inside.name} holds {program.values[match.outer].name}, "
+                            "which an earlier copy changes at the end of each round"
+                        )
 
 
 def refresh_outputs(modules: Iterable[fx.GraphModule]) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
 
+from executorch.exir import memory
 from torch import fx
 
 from lowtide.constants import ROOT
@@ -26,7 +27,7 @@ from lowtide.executorch.moves import moves
 from lowtide.executorch.specs import (
     Groups,
     dropped_outputs,
-    layout_of,
+    layouts_of,
     mutable_buffers,
     nodes_in,
     outputs_of,
@@ -149,6 +150,7 @@ class _Walker:
         self.home: dict[Any, int] = {}  # leader of a group -> its storage
         self.values: list[Value] = []
         self.value_of: dict[Any, int] = {}
+        self.layouts: dict[Any, set[str]] = defaultdict(set)
         self.passed: dict[int, list[int | None]] = defaultdict(list)
 
     def run(self, root: fx.GraphModule) -> Imported:
@@ -171,7 +173,18 @@ class _Walker:
         draft = _Draft(len(self.drafts), name, kind, parent, module)
         self.drafts.append(draft)
         self.known[id(module)] = draft.position
+        for node in module.graph.nodes:
+            if node.target is memory.view:  # its tensor is another name for bytes, not how they are filled
+                continue
+            for spec, layout in zip(specs_of(node), layouts_of(node), strict=True):
+                if spec is not None:
+                    self.layouts[spec].add(layout)
         return draft
+
+    def layout(self, spec: Any) -> str:
+        """How the elements of all nodes that have a spec lie; empty if they do not agree."""
+        found = self.layouts.get(spec, set())
+        return next(iter(found)) if len(found) == 1 else ""
 
     # Values and storages.
 
@@ -189,7 +202,7 @@ class _Walker:
             if leader not in self.home:
                 self.home[leader] = self.storage(draft, leader, f"{draft.name}/{name}", kind, node)
             self.value_of[spec] = self.add(
-                Value(f"{draft.name}/{name}", draft.position, self.home[leader], layout=layout_of(spec))
+                Value(f"{draft.name}/{name}", draft.position, self.home[leader], layout=self.layout(spec))
             )
         return self.value_of[spec]
 
@@ -306,6 +319,7 @@ class _Walker:
             inits=tuple(self.single(draft, argument) for argument in called.inits),
             results=tuple(results[carried:]),
             selector=self.single(draft, called.selector),
+            order="sequential",
         )
         for region in call.regions:
             for param, passed in zip(self.drafts[region].params, (*call.carries, *operands), strict=True):

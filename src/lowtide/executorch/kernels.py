@@ -4,8 +4,8 @@ Every operator listed was tried on the real runtime, with the output over the in
 memory formats (``tests/on_executorch/test_kernels.py``; the verdicts are in ``docs/inplace.md``), and gave
 the bits that it gives elsewhere. Their kernels, portable and optimised, read an element, or a row, before
 they write it, and never look at it again. An input counts if its elements lie in memory as the output's do:
-one type, the same sizes, the same order of dimensions. So nothing that is broadcast counts, and no comparison
-of numbers into booleans.
+one type, the same sizes (or symbols, where they are dynamic), the same order of dimensions. So nothing that
+is broadcast counts, and no comparison of numbers into booleans.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import fx
 
-from lowtide.executorch.specs import layout_of, nodes_in, own_spec_of, spec_of, specs_of
+from lowtide.executorch.specs import layouts_of, nodes_in, spec_of, specs_of
 
 
 def _words(text: str) -> frozenset[str]:
@@ -47,17 +47,17 @@ def overwrites(node: fx.Node) -> Iterator[tuple[Any, Any]]:
     """Pairs of specs: what the node writes, and what it reads and may be written over."""
     name = operator_name(node)
     if name in ELEMENTWISE:
-        results, allowed = specs_of(node), nodes_in(node.args)
+        results, allowed = list(zip(specs_of(node), layouts_of(node), strict=True)), nodes_in(node.args)
     elif name in FIRST and node.args:
-        results, allowed = specs_of(node)[:1], nodes_in(node.args[0])
+        results = list(zip(specs_of(node), layouts_of(node), strict=True))[:1]
+        allowed = nodes_in(node.args[0])
     else:
         return
     passed = nodes_in((node.args, {name: value for name, value in node.kwargs.items() if name != "out"}))
-    for result in results:
-        layout = "" if result is None else layout_of(result)
+    for result, layout in results:
         if not layout:
             continue
-        alike = [n for n in allowed if spec_of(n) is not None and layout_of(own_spec_of(n)) == layout]
+        alike = [n for n in allowed if spec_of(n) is not None and layouts_of(n) == [layout]]
         for argument in dict.fromkeys(map(spec_of, alike)):
             # What is read a second time, in another place of the call or as another shape, stays as it is.
             if sum(argument in specs_of(n) for n in passed) == sum(spec_of(n) is argument for n in alike):

@@ -15,7 +15,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from lowtide.executorch.specs import own_spec_of, spec_of, specs_of
+from lowtide.executorch.specs import layouts_of, own_spec_of, spec_of, specs_of
 from lowtide.frontends.torch_export.effects import schema_holder
 from lowtide.frontends.torch_export.moves import moves_of
 
@@ -48,6 +48,9 @@ TRIED = frozenset(
 )
 """Kernels that were run with source and destination in one place, or one inside the other."""
 
+WHOLE = frozenset({"_clone_dim_order", "alias_copy", "detach_copy"})
+"""Of these, those that copy all that they are given; known without looking at sizes."""
+
 _ANY_ORDER = frozenset({"_clone_dim_order"})
 """Of these, those that take notice of the order of dimensions."""
 
@@ -56,6 +59,9 @@ def moves(node: fx.Node) -> Iterator[Move]:
     """What is the same bytes after a node; nothing where it does more than move bytes."""
     operator = schema_holder(node.target)
     if operator is None:
+        return
+    if str(operator._schema.name).split("::")[1] in WHOLE and not _all_static(node):
+        yield from _dynamic_copy(node)
         return
     spec_behind: dict[int, Any] = {}
 
@@ -73,6 +79,18 @@ def moves(node: fx.Node) -> Iterator[Move]:
     results = [stand_in(spec, spec) for spec in specs_of(node)]
     for inner, outer, distance in moves_of_kernel(operator, args, kwargs, results):
         yield spec_behind[id(inner)], spec_behind[id(outer)], distance
+
+
+def _all_static(node: fx.Node) -> bool:
+    specs = [*specs_of(node), *(spec for source in node.all_input_nodes for spec in specs_of(source))]
+    return all(spec is None or spec.is_static_shape_tensor for spec in specs)
+
+
+def _dynamic_copy(node: fx.Node) -> Iterator[Move]:
+    """The copy of a whole, of which only symbols are known: it is the same bytes if they are the same."""
+    (result,), source = specs_of(node), spec_of(node.args[0])
+    if None not in (result, source) and layouts_of(node) == layouts_of(node.args[0]) != [""]:
+        yield result, source, 0
 
 
 def moves_of_kernel(

@@ -21,7 +21,7 @@ from torch import fx
 from torch.fx.passes.infra.pass_base import PassResult
 
 from lowtide.errors import InputError, LowtideError
-from lowtide.executorch.copies import add_copies, declare_stacked, refresh_outputs
+from lowtide.executorch.copies import add_copies, declare_stacked, held_carries, refresh_outputs
 from lowtide.executorch.importing import Imported, Request, import_modules
 from lowtide.executorch.inplace import find_requests, settle_requests
 from lowtide.executorch.lifetimes import write_lifetimes
@@ -48,7 +48,8 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
 
     - ``plan``: the finished plan of the last method, ``plans`` those of all methods in order;
     - ``reports``: what the verifier looked at, one a method;
-    - ``notes``: clones that it had to insert and in-place reuse that it refused, with reasons.
+    - ``notes``: clones that it had to insert, those that it had to leave apart from what they copy, and
+      in-place reuse that it refused, with reasons.
 
     The arguments of the stock pass come first, in its order; those that follow are the planner's own.
 
@@ -181,6 +182,8 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         )
         declare_stacked(graph_module)
         imported, moved = self._import(graph_module, signature)
+        if self.techniques.elide_copies:
+            self.notes += held_carries(imported.program)
         plan = plan_program(
             imported.program,
             self.techniques,

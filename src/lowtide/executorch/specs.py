@@ -6,6 +6,7 @@ nothing (``memory.view``) has a spec of its own, whose place is that of what it 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from executorch.exir import memory
@@ -96,11 +97,31 @@ def size_of(spec: Any, alignment: int) -> int | None:
     return align_up(int(spec.nbytes()), alignment)
 
 
-def layout_of(spec: Any) -> str:
-    """How elements lie in the bytes; empty for a dynamic shape, whose strides are known at run time only."""
+def layout_of(spec: Any, shape: Sequence[Any] | None = None) -> str:
+    """How elements lie in the bytes; empty where that is known at run time only.
+
+    Args:
+        spec: what says so of a static shape.
+        shape: as it was exported, with symbols. Where these are equal, the shapes are at run time.
+    """
     if not spec.is_static_shape_tensor:
-        return ""
+        if shape is None or spec.is_dynamic_unbound_tensor or all(type(d) is int for d in shape):
+            return ""  # a stacked result, which grows, has no symbols
+        return f"{spec.dtype}/({', '.join(map(str, shape))})/{tuple(spec.dim_order)}"
     return f"{spec.dtype}/{tuple(spec.shape)}/{tuple(spec.dim_order)}"
+
+
+def layouts_of(node: fx.Node) -> list[str]:
+    """As ``layout_of``, for each of a node's results; empty for what is no tensor. A view's is its own."""
+    if node.op == "call_function" and node.target is memory.view:
+        spec = node.meta["spec"]
+        specs = [spec if isinstance(spec, TensorSpec) else None]
+    else:
+        specs = specs_of(node)
+    exported = pytree.tree_leaves(node.meta.get("val"))
+    shapes = [getattr(leaf, "shape", None) for leaf in exported] if len(exported) == len(specs) else []
+    shapes = shapes or [None] * len(specs)
+    return ["" if s is None else layout_of(s, shape) for s, shape in zip(specs, shapes, strict=True)]
 
 
 class Groups:

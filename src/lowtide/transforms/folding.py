@@ -2,8 +2,8 @@
 
 A weight that is transposed at run time, a mask, a table of positions: each needs arena bytes in every run,
 and may stand beside whatever else is alive then. Computed once, it is a constant of the file instead, and
-takes no arena. The file grows by what is folded and shrinks by parameters that nobody uses any more; a limit
-says how far it may grow.
+takes no arena. The file grows by what is folded and shrinks by parameters that nobody uses any more; what is
+equal counts once, as a ``.pte`` stores it once. A limit says how far the file may grow.
 
 Not one output bit changes: only such operators are folded as give the same bits in every library, because
 they move elements, select among them, or round once as IEEE 754 demands. A sine or a sum of floats is none.
@@ -11,6 +11,7 @@ they move elements, select among them, or round once as IEEE 754 demands. A sine
 
 from __future__ import annotations
 
+import hashlib
 import operator
 import struct
 from dataclasses import dataclass
@@ -26,7 +27,10 @@ from lowtide.errors import InputError
 from lowtide.transforms.copying import copy_module, with_module
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+Content = tuple[int, bytes]
+"""Bytes of a constant: how many, and their digest."""
 
 _SPACES = frozenset({"aten", "dim_order_ops"})
 
@@ -80,8 +84,10 @@ class Folded:
     Args:
         program: the new program; the given one is unchanged.
         steps: names of the nodes that no longer run.
-        constants: bytes of each new constant, by the name of the node that computed it.
-        file_bytes: by how much the constants of the program grow; negative if they shrink.
+        constants: bytes of each new constant, by the name of the node that computed it; nodes that compute
+            one and the same tensor share the constant of the first.
+        file_bytes: by how much the constants of the program grow, equal bytes counted once; negative if they
+            shrink.
     """
 
     program: ExportedProgram
@@ -105,21 +111,58 @@ def fold_constants(program: ExportedProgram, *, limit: int | None = None) -> Fol
     """
     if limit is not None and limit < 0:
         raise InputError(f"limit {limit}: constants cannot be asked to grow by less than nothing")
-    values = _evaluate(program)
+    contents = _Contents(_evaluate(program))
+    values = contents.values
     kept: set[fx.Node] = set()  # computed at run time after all
-    choice = _choose(program, values, kept)
+    choice = _choose(program, contents, kept)
     while limit is not None and choice.growth > limit and choice.frontier:
-        # Give up what brings the growth down most; of what brings it down alike, the largest.
-        tried = {node: _choose(program, values, kept | {node}) for node in choice.frontier}
-        given_up = min(tried, key=lambda node: (tried[node].growth, -_bytes(values[node])))
-        kept.add(given_up)
-        choice = tried[given_up]
+        # Give up what brings the growth down most; of what brings it down alike, the smallest.
+        tried = [
+            (size, nodes, _choose(program, contents, kept | nodes))
+            for size, nodes in _what_to_give_up(contents, choice)
+        ]
+        _, given_up, choice = min(tried, key=lambda trial: (trial[2].growth, trial[0]))
+        kept |= given_up
     folded, frontier, growth = choice.folded, choice.frontier, choice.growth
-    constants = {node.name: _bytes(values[node]) for node in frontier}
+    shared = contents.shared(frontier)
+    constants = {node.name: _bytes(values[node]) for node in dict.fromkeys(shared.values())}
     steps = tuple(node.name for node in program.graph.nodes if node in folded and node.op == "call_function")
     if not frontier:
         return Folded(program, (), {}, 0)
-    return Folded(_rewrite(program, {node: values[node] for node in frontier}), steps, constants, growth)
+    return Folded(_rewrite(program, shared, values), steps, constants, growth)
+
+
+class _Contents:
+    """What constants hold: equal bytes are one content, whatever their type and shape.
+
+    Args:
+        values: every node that is the same in every run, with what it computes.
+    """
+
+    def __init__(self, values: Mapping[fx.Node, Any]) -> None:
+        self.values = values
+        self._known: dict[fx.Node, Content] = {}
+
+    def of(self, node: fx.Node) -> Content:
+        """Size and digest of the bytes of a node's tensor."""
+        if node not in self._known:
+            tensor = self.values[node]
+            flat = tensor.contiguous().reshape(-1).view(torch.uint8)
+            self._known[node] = (_bytes(tensor), hashlib.sha256(flat.cpu().numpy()).digest())
+        return self._known[node]
+
+    def total(self, nodes: Iterable[fx.Node]) -> int:
+        """Bytes of the constants that some nodes are, equal ones once."""
+        return sum(size for size, _ in {self.of(node) for node in nodes})
+
+    def shared(self, nodes: Iterable[fx.Node]) -> dict[fx.Node, fx.Node]:
+        """For each of some nodes the first of them that computes the same tensor."""
+        first: dict[tuple[Content, torch.dtype, torch.Size], fx.Node] = {}
+        found = {}
+        for node in nodes:
+            tensor = self.values[node]
+            found[node] = first.setdefault((self.of(node), tensor.dtype, tensor.shape), node)
+        return found
 
 
 def _evaluate(program: ExportedProgram) -> dict[fx.Node, Any]:
@@ -239,9 +282,9 @@ class _Choice:
     growth: int
 
 
-def _choose(program: ExportedProgram, values: Mapping[fx.Node, Any], kept: set[fx.Node]) -> _Choice:
+def _choose(program: ExportedProgram, contents: _Contents, kept: set[fx.Node]) -> _Choice:
     """Fold all that can be, but for some nodes, and for what cannot become a constant."""
-    kept = set(kept)
+    kept, values = set(kept), contents.values
     while True:
         folded = {
             node: None
@@ -254,8 +297,30 @@ def _choose(program: ExportedProgram, values: Mapping[fx.Node, Any], kept: set[f
             break
         kept.update(unfit)
     gone = _unused(program, folded)
-    growth = sum(_bytes(values[node]) for node in frontier) - sum(map(_bytes, gone.values()))
-    return _Choice(folded, frontier, growth)
+    before = [node for node in values if node.op == "placeholder"]
+    after = [*(node for node in before if node not in gone), *frontier]
+    return _Choice(folded, frontier, contents.total(after) - contents.total(before))
+
+
+def _what_to_give_up(contents: _Contents, choice: _Choice) -> Iterator[tuple[int, set[fx.Node]]]:
+    """Sets of nodes that could be computed at run time after all, with the bytes of the constant saved.
+
+    Nodes whose constants are equal go together: one of them alone would save nothing. They go alone, so that
+    what they are computed from becomes the constant, and with all that.
+    """
+    equal: dict[Content, set[fx.Node]] = {}
+    for node in choice.frontier:
+        equal.setdefault(contents.of(node), set()).add(node)
+    for (size, _), nodes in equal.items():
+        yield size, nodes
+        behind, left = set(nodes), list(nodes)
+        while left:
+            for source in left.pop().all_input_nodes:
+                if source in choice.folded and source not in behind:
+                    behind.add(source)
+                    left.append(source)
+        if behind != nodes:
+            yield size, behind
 
 
 def _may_be_constant(node: fx.Node) -> bool:
@@ -265,29 +330,35 @@ def _may_be_constant(node: fx.Node) -> bool:
     return isinstance(value, torch.Tensor) and value.is_contiguous() and not returned
 
 
-def _unused(program: ExportedProgram, folded: Mapping[fx.Node, None]) -> dict[str, torch.Tensor]:
-    """Constants, by their names in the program, that nothing uses but what is folded."""
-    found: dict[str, torch.Tensor] = {}
+def _unused(program: ExportedProgram, folded: Mapping[fx.Node, None]) -> set[fx.Node]:
+    """Constants that nothing uses but what is folded, under none of their names."""
+    found: dict[fx.Node, str] = {}
     used: set[str] = set()
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     for spec in program.graph_signature.input_specs:
         if spec.kind not in _CONSTANTS or spec.target is None:
             continue
         node = nodes[spec.arg.name]
-        tensor = _tensor_of(program, spec)
-        if node.users and all(user in folded for user in node.users) and isinstance(tensor, torch.Tensor):
-            found[spec.target] = tensor
+        if node.users and all(user in folded for user in node.users):
+            found[node] = spec.target
         else:
             used.add(spec.target)
-    return {name: tensor for name, tensor in found.items() if name not in used}
+    return {node for node, name in found.items() if name not in used}
 
 
 def _bytes(value: Any) -> int:
     return int(value.numel() * value.element_size()) if isinstance(value, torch.Tensor) else 0
 
 
-def _rewrite(program: ExportedProgram, computed: Mapping[fx.Node, torch.Tensor]) -> ExportedProgram:
-    """The program with some nodes turned into constants, and without what nobody needs then."""
+def _rewrite(
+    program: ExportedProgram, shared: Mapping[fx.Node, fx.Node], values: Mapping[fx.Node, Any]
+) -> ExportedProgram:
+    """The program with some nodes turned into constants, and without what nobody needs then.
+
+    Args:
+        shared: for each of these nodes the one whose constant it takes.
+        values: the tensors of the constants.
+    """
     module, mapping = copy_module(program.graph_module)
     graph, signature = module.graph, program.graph_signature
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
@@ -298,14 +369,19 @@ def _rewrite(program: ExportedProgram, computed: Mapping[fx.Node, torch.Tensor])
     constants, added = dict(program.constants), []
     taken = {node.name for node in graph.nodes} | constants.keys() | program.state_dict.keys()
     taken |= {spec.target for spec in signature.input_specs if spec.target is not None}
-    for old, tensor in computed.items():
+    constant_of: dict[fx.Node, fx.Node] = {}
+    for old, owner in shared.items():
         node = mapping[old]
+        if owner in constant_of:
+            node.replace_all_uses_with(constant_of[owner])
+            continue
         with graph.inserting_before(anchor):
             constant = graph.placeholder(_free_name(taken, f"folded_{node.name}"))
         taken.add(constant.name)
         constant.meta = dict(node.meta)
         node.replace_all_uses_with(constant)
-        constants[constant.name] = tensor.contiguous()
+        constant_of[owner] = constant
+        constants[constant.name] = values[owner].contiguous()
         added.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(constant.name), constant.name, None))
     graph.eliminate_dead_code()
     nodes = {node.name: node for node in graph.nodes if node.op == "placeholder"}

@@ -92,11 +92,16 @@ class _Call:
             for given in allowed
             if self.inputs.count(given) == allowed.count(given)
             and _lie_alike(tensors[output], tensors[given])
+            and (tensors[given].static or name != "masked_scatter")
         )
 
     def same(self) -> tuple[tuple[int, int, int], ...]:
-        from lowtide.executorch.moves import moves_of_kernel
+        from lowtide.executorch.moves import WHOLE, moves_of_kernel
 
+        if str(self.operator._schema.name).split("::")[1] in WHOLE and self.outputs and self.first:
+            a, b = (self.method.tensors[value] for value in (self.outputs[0], self.first[0]))
+            if not a.static and _lie_alike(a, b):
+                return ((self.outputs[0], self.first[0], 0),)
         try:
             moves = list(moves_of_kernel(self.operator, self.args, self.kwargs, self.results))
         except Exception:  # no call that PyTorch would make: of that nothing is known
@@ -145,7 +150,12 @@ class _Call:
 
 
 def _lie_alike(a: TensorValue, b: TensorValue) -> bool:
-    return a.static and b.static and (a.dtype, a.shape, a.order) == (b.dtype, b.shape, b.order)
+    """Whether the elements of a kernel's result and argument lie alike at run time too.
+
+    Of dynamic shapes a file keeps the bounds only. Where these are equal, so are the shapes: a copy has the
+    shape of what it copies, and export broadcasts no dimension that it has a symbol for.
+    """
+    return a.static == b.static and (a.dtype, a.shape, a.order) == (b.dtype, b.shape, b.order)
 
 
 _DTYPES = {

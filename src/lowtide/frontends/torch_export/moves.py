@@ -16,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from lowtide.frontends.torch_export.operands import is_view
+from lowtide.frontends.torch_export.sizes import extent_of
 
 Move = tuple[torch.Tensor, torch.Tensor, int]
 """A tensor that is the same bytes as another's from some distance on: ``(inner, outer, bytes)``."""
@@ -28,6 +29,9 @@ _WHOLE = frozenset(
 _COPIES = {"_unsafe_view": "view", "_reshape_copy": "view", "reshape": "view", "flatten": "flatten"}
 """Copies whose names do not say of which view."""
 
+_UNLIKELY = 2**20 + 7
+"""From here on numbers stand for symbols."""
+
 _JOINS = frozenset({"cat", "concat", "concatenate"})
 
 
@@ -39,6 +43,12 @@ def may_move(operator: Any) -> bool:
         "stack",
         "copy",
     } or name.endswith("_copy")
+
+
+@cache
+def copies_whole(operator: Any) -> bool:
+    """Whether an operator copies all that it is given to one place, so that no size decides where it goes."""
+    return str(operator._schema.name).split("::")[1] in _WHOLE
 
 
 def moves_of(
@@ -130,9 +140,20 @@ def _same_bytes(copy: torch.Tensor, piece: torch.Tensor) -> bool:
     return all(a == b for size, a, b in pairs if size > 1)
 
 
-def laid_out(tensor: torch.Tensor) -> torch.Tensor | None:
-    """A tensor without bytes that is laid out as another from its first element on; None if that depends."""
-    numbers = (*tensor.shape, *tensor.stride())
-    if any(type(number) is not int for number in numbers):
+def laid_out(tensor: torch.Tensor, symbols: dict[Any, int]) -> torch.Tensor | None:
+    """A tensor without bytes that is laid out as another from its first element on; None if there is none.
+
+    Args:
+        symbols: the number that stands for each symbolic size or stride, the same wherever it occurs, and one
+            that no size is; found ones are added. So two tensors agree only if they do at run time.
+    """
+
+    def number(found: int | torch.SymInt) -> int:
+        extent = extent_of(found)
+        return extent if isinstance(extent, int) else symbols.setdefault(extent, _UNLIKELY + len(symbols))
+
+    shape, strides = map(number, tensor.shape), map(number, tensor.stride())
+    try:
+        return torch.empty_strided(tuple(shape), tuple(strides), dtype=tensor.dtype, device="meta")
+    except RuntimeError:  # too many symbols for numbers of 64 bits
         return None
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")

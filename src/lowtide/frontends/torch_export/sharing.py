@@ -11,7 +11,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from lowtide.frontends.torch_export.inplace import may_overwrite, overwrites_of
-from lowtide.frontends.torch_export.moves import laid_out, may_move, moves_of
+from lowtide.frontends.torch_export.moves import copies_whole, laid_out, may_move, moves_of
 from lowtide.program import Match
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def sharing_of(
         return Sharing()
     value_behind: dict[int, int] = {}
     stand_ins: dict[int, torch.Tensor | None] = {}
+    symbols: dict[Any, int] = {}
 
     def of_tensor(position: Any, fake: Any) -> Any:
         """One tensor on the meta device for each value; None where its layout is not known."""
@@ -54,7 +55,7 @@ def sharing_of(
         if not isinstance(position, int):
             return None
         if position not in stand_ins:
-            stand_ins[position] = laid_out(fake)
+            stand_ins[position] = laid_out(fake, symbols)
             value_behind[id(stand_ins[position])] = position
         return stand_ins[position]
 
@@ -78,9 +79,11 @@ def sharing_of(
         (value_behind[id(result)], value_behind[id(argument)])
         for result, argument in overwrites_of(operator, args, kwargs, results)
     ]
+    # How far a part lies from the start of a whole is no number if it depends on a symbol.
+    known = not symbols or copies_whole(operator)
     moved = [
         Match(value_behind[id(inner)], value_behind[id(outer)], distance)
-        for inner, outer, distance in moves_of(operator, args, kwargs, results)
+        for inner, outer, distance in (moves_of(operator, args, kwargs, results) if known else ())
     ]
     return Sharing(
         tuple((written, argument) for written, argument in pairs if argument in read),
