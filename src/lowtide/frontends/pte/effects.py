@@ -46,6 +46,7 @@ _DECLARED_BY = {
     "quantized": ("executorch.kernels.quantized",),
     "llama": ("executorch.extension.llm.custom_ops.custom_ops",),
     "dim_order_ops": ("executorch.exir.passes.dim_order_ops_registry",),
+    "cortex_m": ("executorch.backends.cortex_m.ops.operators",),
 }
 """Modules of ExecuTorch and PyTorch that declare the operators of a namespace."""
 
@@ -61,6 +62,7 @@ class Effect:
             to see the new ones.
         updates: tensors of which it changes some bytes in place.
         gathers: tensors that it fills a part at a time, in a loop.
+        scratch: tensors that it uses while it runs and nobody else sees.
         copies: pairs ``(to, from)`` of ``overwrites``, where ``to`` is ``from``'s bytes afterwards.
         moves: pairs ``(to, from)``: from here on ``to`` is ``from``'s tensor.
         views: pairs ``(to, from)``: ``to`` gets ``from``'s bytes to look at.
@@ -73,6 +75,7 @@ class Effect:
     overwrites: tuple[int, ...] = ()
     updates: tuple[int, ...] = ()
     gathers: tuple[int, ...] = ()
+    scratch: tuple[int, ...] = ()
     copies: tuple[tuple[int, int], ...] = ()
     moves: tuple[tuple[int, int], ...] = ()
     views: tuple[tuple[int, int], ...] = ()
@@ -82,7 +85,7 @@ class Effect:
     @property
     def writes(self) -> tuple[int, ...]:
         """Tensors of which it writes any byte."""
-        return (*self.defines, *self.overwrites, *self.updates, *self.gathers)
+        return (*self.defines, *self.overwrites, *self.updates, *self.gathers, *self.scratch)
 
 
 def effects_of(file: PteFile, method: Method) -> tuple[Effect, ...]:

@@ -96,6 +96,11 @@ def _is_secretly_mutable(operator: torch._ops.OpOverload) -> bool:
     return not operator._schema.is_mutable and bool(torch._C._SchemaInfo(operator._schema).is_mutable())
 
 
+def is_own(operator: torch._ops.OpOverload) -> bool:
+    """Whether it is one of PyTorch's own operators, of which the tables here tell all that there is to know."""
+    return bool(_name(operator))
+
+
 def _name(operator: torch._ops.OpOverload) -> str:
     """Its name without overload; empty if it is none of PyTorch's own, of which nothing is known."""
     space, name = operator._schema.name.split("::")
