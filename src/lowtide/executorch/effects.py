@@ -13,7 +13,7 @@ from torch import fx
 
 from lowtide.executorch.specs import nodes_in, spec_of, specs_of
 from lowtide.frontends.torch_export.effects import schema_holder
-from lowtide.frontends.torch_export.operands import is_own
+from lowtide.frontends.torch_export.operands import known_name
 
 _NO_STEP = (memory.alloc, memory.view, memory.free, operator.getitem)
 """Nodes that run nothing: they name tensors that others write."""
@@ -56,7 +56,7 @@ def effect_of(node: fx.Node) -> Effect | None:
     roles, name = _roles(schema)
     for role, passed in _passed(roles, node):
         if role == "read":
-            used = None if is_own(schema) else _first_user_of_alloc(passed)
+            used = None if name else _first_user_of_alloc(passed)
             if used is None:
                 reads.append(passed)
             elif len(passed.users) == 1:
@@ -122,7 +122,7 @@ def _passed(roles: tuple[tuple[str, str], ...], node: fx.Node) -> Iterator[tuple
 
 @cache
 def _roles(operator: Any) -> tuple[tuple[tuple[str, str], ...], str]:
-    """Name and role (read, out, changed) of each argument of an operator, and the operator's own name."""
+    """Name and role (read, out, changed) of each argument of an operator; and its own name, if it is known."""
     schema = operator._schema
     roles = []
     for argument in schema.arguments:
@@ -130,4 +130,4 @@ def _roles(operator: Any) -> tuple[tuple[tuple[str, str], ...], str]:
         if argument.alias_info is not None and argument.alias_info.is_write:
             role = "out" if argument.is_out else "changed"
         roles.append((argument.name, role))
-    return tuple(roles), schema.name.split("::")[1]
+    return tuple(roles), known_name(operator)

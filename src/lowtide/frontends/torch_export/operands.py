@@ -96,9 +96,15 @@ def _is_secretly_mutable(operator: torch._ops.OpOverload) -> bool:
     return not operator._schema.is_mutable and bool(torch._C._SchemaInfo(operator._schema).is_mutable())
 
 
-def is_own(operator: torch._ops.OpOverload) -> bool:
-    """Whether it is one of PyTorch's own operators, of which the tables here tell all that there is to know."""
-    return bool(_name(operator))
+@cache
+def known_name(operator: torch._ops.OpOverload) -> str:
+    """Its name without library and overload; empty if it is of a library of which nothing is known.
+
+    Known are ATen and what ExecuTorch's edge dialect puts in its place: what goes by the same name elsewhere
+    may do anything.
+    """
+    space, name = operator._schema.name.split("::")
+    return str(name) if space in ("aten", "dim_order_ops") else ""
 
 
 def _name(operator: torch._ops.OpOverload) -> str:
