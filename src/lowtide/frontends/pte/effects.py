@@ -7,7 +7,8 @@ worst of: it reads and writes every tensor that it is given, and what it makes m
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -46,9 +47,12 @@ _DECLARED_BY = {
     "quantized": ("executorch.kernels.quantized",),
     "llama": ("executorch.extension.llm.custom_ops.custom_ops",),
     "dim_order_ops": ("executorch.exir.passes.dim_order_ops_registry",),
-    "cortex_m": ("executorch.backends.cortex_m.ops.operators",),
 }
 """Modules of ExecuTorch and PyTorch that declare the operators of a namespace."""
+
+_LISTED_IN = {"cortex_m": "backends/cortex_m/ops/operators.yaml"}
+"""Files of ExecuTorch that list a namespace's kernels. The module that declares these needs packages that
+only those who lower for such a target have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +253,7 @@ class _Effects:
 
 @cache
 def operator_named(name: str) -> Any:
-    """The ``OpOverload`` that goes by a name such as ``aten::add.out``; None if nobody declared it."""
+    """The operator that goes by a name such as ``aten::add.out``; None if nobody declared it."""
     import torch
 
     qualified, _, overload = name.partition(".")
@@ -264,4 +268,29 @@ def operator_named(name: str) -> Any:
             found = getattr(getattr(getattr(torch.ops, space), packet), overload or "default")
             if isinstance(found, torch._ops.OpOverload):
                 return found
-    return None
+    return _listed(space).get(name)
+
+
+@dataclass(frozen=True, eq=False)
+class _ListedOperator:
+    """An operator that is known by its schema alone."""
+
+    _schema: Any
+
+
+@cache
+def _listed(space: str) -> dict[str, _ListedOperator]:
+    """The operators that a namespace's list of kernels has, by name."""
+    import torch
+
+    spec = importlib.util.find_spec("executorch")
+    found = {}
+    for folder in (spec.submodule_search_locations or ()) if spec and space in _LISTED_IN else ():
+        with suppress(OSError), open(os.path.join(folder, _LISTED_IN[space]), encoding="utf-8") as file:
+            for line in file:
+                _, func, schema = line.partition("- func: ")
+                if func:
+                    parsed = torch._C.parse_schema(schema.strip())
+                    name = f"{parsed.name}.{parsed.overload_name}".removesuffix(".")
+                    found[name] = _ListedOperator(parsed)
+    return found

@@ -17,6 +17,7 @@ from lowtide.violation import Violation, show_name
 
 if TYPE_CHECKING:
     from lowtide.contents import Contents
+    from lowtide.executorch.findings import Finding
     from lowtide.flow import FlowGraph
     from lowtide.frontends.pte.analysis import Analysis
     from lowtide.frontends.pte.flow import Layout
@@ -101,11 +102,14 @@ def _load(file: PteFile, analysis: Analysis, alignment: int) -> LoadedMethod:
     arenas = tuple(Arena(memory) for memory in memories)
     problem = replace(layout.problem, arenas=arenas)
 
-    def follow(plan: Plan) -> list[Violation]:
-        return _follow(analysis, layout, plan, alignment)
-
     own = own_layout(analysis, {m: alignment_in(method, m, most=alignment) for m in memories})
     plan = _own_plan(analysis, replace(own.problem, arenas=arenas), alignment)
+
+    def follow(other: Plan) -> list[Violation]:
+        if other == plan:
+            return _violations(analysis, _audit(analysis, alignment))
+        return _follow(analysis, layout, other, alignment)
+
     return LoadedMethod(
         method.name,
         problem,
@@ -138,17 +142,21 @@ def _own_plan(analysis: Analysis, problem: Problem, alignment: int) -> Plan:
 
 def _at_fault(analysis: Analysis, alignment: int) -> set[str]:
     """Ids of the buffers of tensors that the file's own plan makes lose their bytes."""
-    from lowtide.executorch.auditing import check_places
-
-    places = {t.index: t.place for t in analysis.method.planned if t.place is not None}
-    findings = check_places(analysis, places, analysis.method.arenas, alignment)
     base = analysis.views.base
     return {
         f"{analysis.method.name}/%{base.get(value, value)}"
-        for finding in findings
+        for finding in _audit(analysis, alignment)
         if finding.kind in ("overlap", "unwritten")
         for value in finding.values
     }
+
+
+def _audit(analysis: Analysis, alignment: int) -> list[Finding]:
+    """Faults of the file's own plan, in which views and results have places that no plan of buffers names."""
+    from lowtide.executorch.auditing import check_places
+
+    places = {t.index: t.place for t in analysis.method.planned if t.place is not None}
+    return check_places(analysis, places, analysis.method.arenas, alignment)
 
 
 def _remark(analysis: Analysis, own: Layout, plan: Plan, memory: int, problem: Problem) -> str:
@@ -200,7 +208,11 @@ def _follow(analysis: Analysis, layout: Layout, plan: Plan, alignment: int) -> l
         if name not in known
     ]
     arenas = {use.id: use.bytes for use in plan.uses}
-    return found + [
+    return found + _violations(analysis, check_places(analysis, places, arenas, alignment))
+
+
+def _violations(analysis: Analysis, findings: list[Finding]) -> list[Violation]:
+    return [
         Violation("lost", finding.message, tuple(f"{analysis.method.name}/%{v}" for v in finding.values))
-        for finding in check_places(analysis, places, arenas, alignment)
+        for finding in findings
     ]
