@@ -149,4 +149,6 @@ class ArenaMachine:
             return [self.plan.values[item].val.int_val for item in content.items]
         if kind == "Null":
             return None
-        return next(getattr(content, name) for name in ("int_val", "double_val", "bool_val") if hasattr(content, name))
+        return next(
+            getattr(content, name) for name in ("int_val", "double_val", "bool_val") if hasattr(content, name)
+        )

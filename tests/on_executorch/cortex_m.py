@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -20,6 +21,7 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 # Its passes import another backend's serialiser, which nothing here calls; it need not be installed.
 stand_in = MagicMock()
 sys.modules.setdefault("tosa_serializer", stand_in)
+
 from executorch.backends.cortex_m.passes.cortex_m_pass_manager import CortexMPassManager  # noqa: E402
 from executorch.backends.cortex_m.quantizer.quantizer import CortexMQuantizer  # noqa: E402
 from executorch.backends.cortex_m.target_config import CortexM, CortexMTargetConfig  # noqa: E402
@@ -30,7 +32,9 @@ if sys.modules["tosa_serializer"] is stand_in:
 Inputs = tuple[torch.Tensor, ...]
 
 
-def _convolution(inside: int, outside: int, kernel: Any, *, stride: Any = 1, padding: Any, groups: int = 1) -> Any:
+def _convolution(
+    inside: int, outside: int, kernel: Any, *, stride: Any = 1, padding: Any, groups: int = 1
+) -> Any:
     """A convolution with its norm and a rectifier; the quantiser makes one kernel of all three."""
     return nn.Sequential(
         nn.Conv2d(inside, outside, kernel, stride, padding, groups=groups, bias=False),
@@ -52,7 +56,9 @@ class _Residual(nn.Module):
         super().__init__()
         stride = outside // inside
         self.first = _convolution(inside, outside, 3, stride=stride, padding=1)
-        self.second = nn.Sequential(nn.Conv2d(outside, outside, 3, padding=1, bias=False), nn.BatchNorm2d(outside))
+        self.second = nn.Sequential(
+            nn.Conv2d(outside, outside, 3, padding=1, bias=False), nn.BatchNorm2d(outside)
+        )
         self.past = nn.Identity() if stride == 1 else nn.Conv2d(inside, outside, 1, stride, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -102,10 +108,7 @@ def resnet_8() -> tuple[nn.Module, Inputs]:
 def autoencoder() -> tuple[nn.Module, Inputs]:
     """Anomaly detection: dense layers only, with eight numbers in the middle."""
     widths = [640, 128, 128, 128, 128, 8, 128, 128, 128, 128]
-    layers = [
-        nn.Sequential(nn.Linear(a, b), nn.BatchNorm1d(b), nn.ReLU())
-        for a, b in zip(widths, widths[1:], strict=False)
-    ]
+    layers = [nn.Sequential(nn.Linear(a, b), nn.BatchNorm1d(b), nn.ReLU()) for a, b in pairwise(widths)]
     return nn.Sequential(*layers, nn.Linear(128, 640)), (torch.randn(1, 640),)
 
 

@@ -21,6 +21,7 @@ from executorch.exir.passes import MemoryPlanningPass as StockPass
 from runtime import Lowered, edge_of, lower
 from torch import nn
 from torch.library import Library, impl
+from torch.utils import _pytree as pytree
 
 from lowtide.errors import VerificationError
 from lowtide.executorch import MemoryPlanningPass, audit, repack
@@ -32,9 +33,7 @@ for operator, given in {"scaled": "scratch", "worked": "other", "relu": "scratch
     LIBRARY.define(f"{operator}(Tensor x, Tensor {given}) -> Tensor")
     LIBRARY.define(f"{operator}.out(Tensor x, Tensor {given}, *, Tensor(a!) out) -> Tensor(a!)")
     impl(LIBRARY, operator, "CompositeExplicitAutograd")(lambda x, scratch: x * 2)
-    impl(LIBRARY, f"{operator}.out", "CompositeExplicitAutograd")(
-        lambda x, scratch, *, out: out.copy_(x * 2)
-    )
+    impl(LIBRARY, f"{operator}.out", "CompositeExplicitAutograd")(lambda x, scratch, *, out: out.copy_(x * 2))
 
 
 class Calls(nn.Module):
@@ -156,7 +155,7 @@ def test_network_in_its_arena(name):
 
 def check_network(edge: Any, inputs: tuple[torch.Tensor, ...]) -> None:
     inputs = tuple(x.to(memory_format=torch.channels_last) if x.dim() == 4 else x for x in inputs)
-    expected = list(copy.deepcopy(edge).exported_program().module()(*inputs))
+    expected = pytree.tree_leaves(copy.deepcopy(edge).exported_program().module()(*inputs))
     stock = lower(edge, StockPass())
     files = {"stock": stock.buffer}
     for techniques in ({}, {"in_place": True}, {"elide_copies": True}, dict.fromkeys(TECHNIQUES, True)):
@@ -195,7 +194,7 @@ def test_scratch_over_what_its_step_reads_or_writes_is_found(over):
     wrong = rewrite(file, {"forward": {scratch: at}}, {})
     (finding, *_) = audit(wrong).findings
     assert scratch in finding.values
-    expected = list(copy.deepcopy(edge).exported_program().module()(*inputs))
+    expected = pytree.tree_leaves(copy.deepcopy(edge).exported_program().module()(*inputs))
     assert not all(map(torch.equal, ArenaMachine(wrong).run(list(inputs)), expected))
     assert repack(wrong).after.safe
 

@@ -1,4 +1,4 @@
-"""What Lowtide lowers, Lowtide reads: live tensors that coincide by permission are no fault to any command."""
+"""What Lowtide lowers, Lowtide reads: live tensors that coincide by permission are no fault anywhere."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from torch import nn
 from typer.testing import CliRunner
 from zoo import ZOO
 
-from lowtide import plan, verify
+from lowtide import plan
 from lowtide.cli.app import app
 from lowtide.executorch import MemoryPlanningPass, audit, repack
 from lowtide.frontends.pte import load_methods, open_pte
 from lowtide.frontends.pte.writing import rewrite
-from lowtide.verifier import find_violations
+from lowtide.verifier import find_violations, verify
 
 
 class Chain(nn.Module):
-    """Every result may lie over what it was made of; the parts of a join, and what is split off, in the whole."""
+    """Results may lie over what they were made of; parts of a join, and what is split off, in the whole."""
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         a = torch.sigmoid(torch.tanh(x * 2) + 1)
@@ -63,9 +63,9 @@ ALL = dict.fromkeys(("in_place", "elide_copies", "reorder"), True)
 
 @pytest.mark.parametrize("name", ["chain", "two_conds_added", "scan_then_cond"])
 def test_every_command_takes_a_file_of_ours(name, tmp_path):
-    data = lowtide_file = lowered(name, **ALL)
+    data = lowered(name, **ALL)
     path = tmp_path / "own.pte"
-    path.write_bytes(lowtide_file)
+    path.write_bytes(data)
     other = tmp_path / "other"
     size = sum(open_pte(data).program.execution_plan[0].non_const_buffer_sizes)
     for command in (

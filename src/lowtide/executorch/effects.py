@@ -122,7 +122,7 @@ def _passed(roles: tuple[tuple[str, str], ...], node: fx.Node) -> Iterator[tuple
 
 @cache
 def _roles(operator: Any) -> tuple[tuple[tuple[str, str], ...], str]:
-    """Name and role (read, out, changed) of each argument of an operator; and its own name, if it is known."""
+    """Name and role (read, out, changed) of each argument of an operator; its own name, if it is known."""
     schema = operator._schema
     roles = []
     for argument in schema.arguments:

@@ -1,4 +1,4 @@
-"""Working memory that kernels are given as an argument: bytes that nothing fills before, and nobody sees after.
+"""Working memory that kernels are given as an argument: nothing fills it before, and nobody sees it after.
 
 In a file it looks like any other tensor that is read. Bytes that are read and that nothing wrote are a fault,
 or a static view whose base is still to be found; so only what the schema of an operator calls by such a name
@@ -45,7 +45,12 @@ def settle_scratch(method: Method, effects: Sequence[Effect]) -> tuple[Effect, .
     for at, values in enumerate(handed):
         for value in values:
             tensor = method.tensors[value]
-            if tensor.place is None or tensor.initialised or value in outside or uses[value] != mentions[value]:
+            if (
+                tensor.place is None
+                or tensor.initialised
+                or value in outside
+                or uses[value] != mentions[value]
+            ):
                 continue
             effect = settled[at]
             others = tuple(v for v in effect.reads if v != value)

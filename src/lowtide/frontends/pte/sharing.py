@@ -18,16 +18,14 @@ from lowtide.nesting import overlap
 from lowtide.problem import Buffer, Placement, Problem, merge_intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from lowtide.problem import Lifetime
 
 Pairs = list[tuple[int, int]]
 
 
-def permit_sharing(
-    problem: Problem, offsets: Sequence[int], refused: Collection[str]
-) -> tuple[Problem, list[int]]:
+def permit_sharing(problem: Problem, offsets: Sequence[int], refused: set[str]) -> tuple[Problem, list[int]]:
     """The problem with every pair permitted that shares bytes while both are alive; and its offsets.
 
     Args:
@@ -63,7 +61,9 @@ def _merge(problem: Problem, offsets: Sequence[int], pairs: Pairs) -> tuple[Prob
     buffers = problem.buffers
     classes = Classes(len(buffers))
     for i, j in pairs:
-        if (offsets[i], buffers[i].size) == (offsets[j], buffers[j].size) and _for_long(buffers[i], buffers[j]):
+        if (offsets[i], buffers[i].size) == (offsets[j], buffers[j].size) and _for_long(
+            buffers[i], buffers[j]
+        ):
             classes.merge(i, j)
     members = classes.members()
     position = {lead: at for at, lead in enumerate(members)}
@@ -108,7 +108,7 @@ def _nest(problem: Problem, offsets: Sequence[int], pairs: Pairs) -> Problem:
     parent: dict[int, int] = {}
     for inner, outers in sorted(around.items(), key=lambda item: -buffers[item[0]].size):
         parent[inner] = min(outers, key=lambda at: (buffers[at].size, at))
-        chain = {at for at in _upwards(parent, inner)}
+        chain = set(_upwards(parent, inner))
         for other in outers:
             rest = _without(buffers[inner].lifetime, buffers[other].lifetime)
             if other not in chain and rest:
