@@ -11,8 +11,9 @@ from typing import Any
 from executorch.exir import memory
 from torch import fx
 
-from lowtide.executorch.specs import nodes_in, specs_of
+from lowtide.executorch.specs import nodes_in, spec_of, specs_of
 from lowtide.frontends.torch_export.effects import schema_holder
+from lowtide.frontends.torch_export.operands import known_name
 
 _NO_STEP = (memory.alloc, memory.view, memory.free, operator.getitem)
 """Nodes that run nothing: they name tensors that others write."""
@@ -26,11 +27,13 @@ class Effect:
         reads: arguments whose tensors' bytes it reads.
         writes: specs of the tensors that it writes from end to end.
         partial: arguments whose tensors it changes in place.
+        scratch: specs of tensors that it uses while it runs and nobody else sees.
     """
 
     reads: tuple[Any, ...]
     writes: tuple[Any, ...]
     partial: tuple[Any, ...] = ()
+    scratch: tuple[Any, ...] = ()
 
 
 def effect_of(node: fx.Node) -> Effect | None:
@@ -49,10 +52,20 @@ def effect_of(node: fx.Node) -> Effect | None:
     writes: list[Any] = []
     partial: list[Any] = []
     changed: list[Any] = []
+    scratch: list[Any] = []
     roles, name = _roles(schema)
     for role, passed in _passed(roles, node):
         if role == "read":
-            reads.append(passed)
+            used = None if name else _first_user_of_alloc(passed)
+            if used is None:
+                reads.append(passed)
+            elif len(passed.users) == 1:
+                scratch.append(spec_of(passed))
+            elif used is node:
+                writes.append(spec_of(passed))
+            else:
+                reads.append(passed)
+                partial.append(passed)
             continue
         mine = [spec for n in nodes_in(passed) for spec in specs_of(n) if spec is not None]
         if role == "out":
@@ -70,7 +83,32 @@ def effect_of(node: fx.Node) -> Effect | None:
         writes += [spec for spec in results if spec not in changed]
     if name.startswith("sym_"):  # looks at sizes only
         reads = []
-    return Effect(tuple(reads), tuple(dict.fromkeys(writes)), tuple(partial))
+    return Effect(tuple(reads), tuple(dict.fromkeys(writes)), tuple(partial), tuple(scratch))
+
+
+def _first_user_of_alloc(passed: Any) -> fx.Node | None:
+    """The first node that uses an argument as scratch; None if it is none.
+
+    It is scratch if it is bytes without content, which no node that uses them says that it fills. Where
+    several nodes use them, one may leave something there for the next.
+    """
+    if not isinstance(passed, fx.Node) or passed.target is not memory.alloc:
+        return None
+    if any(_fills(user, passed) for user in passed.users):
+        return None
+    user = passed.next
+    while user not in passed.users:
+        user = user.next
+    return user
+
+
+def _fills(node: fx.Node, argument: fx.Node) -> bool:
+    """Whether a node may give an argument content, or is no kernel."""
+    schema = schema_holder(node.target) if node.op == "call_function" else None
+    if schema is None:
+        return True
+    roles, _ = _roles(schema)
+    return any(role != "read" and argument in nodes_in(passed) for role, passed in _passed(roles, node))
 
 
 def _passed(roles: tuple[tuple[str, str], ...], node: fx.Node) -> Iterator[tuple[str, Any]]:
@@ -84,7 +122,7 @@ def _passed(roles: tuple[tuple[str, str], ...], node: fx.Node) -> Iterator[tuple
 
 @cache
 def _roles(operator: Any) -> tuple[tuple[tuple[str, str], ...], str]:
-    """Name and role (read, out, changed) of each argument of an operator, and the operator's own name."""
+    """Name and role (read, out, changed) of each argument of an operator; its own name, if it is known."""
     schema = operator._schema
     roles = []
     for argument in schema.arguments:
@@ -92,4 +130,4 @@ def _roles(operator: Any) -> tuple[tuple[tuple[str, str], ...], str]:
         if argument.alias_info is not None and argument.alias_info.is_write:
             role = "out" if argument.is_out else "changed"
         roles.append((argument.name, role))
-    return tuple(roles), schema.name.split("::")[1]
+    return tuple(roles), known_name(operator)

@@ -8,7 +8,7 @@ without bytes, since the emitter binds them to the caller's values; a slice is c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
@@ -20,7 +20,7 @@ from lowtide.constants import ROOT
 from lowtide.errors import UnsupportedError
 from lowtide.executorch.arenas import Arenas
 from lowtide.executorch.calls import ControlFlow, calls_of, control_flow, graph_of
-from lowtide.executorch.effects import effect_of
+from lowtide.executorch.effects import Effect, effect_of
 from lowtide.executorch.found import Found
 from lowtide.executorch.kernels import overwrites
 from lowtide.executorch.moves import moves
@@ -285,6 +285,7 @@ class _Walker:
                 reads=tuple(dict.fromkeys(self.values_in(draft, effect.reads))),
                 writes=tuple(made.values()),
                 partial=tuple(dict.fromkeys(self.values_in(draft, effect.partial))),
+                scratch=tuple(self.scratch(draft, node, effect)),
                 effects=not made,
                 source=source_of(node),
                 overwrites=self.pairs(draft, node, overwrites(node)) if looking else (),
@@ -295,6 +296,13 @@ class _Walker:
                 ),
             )
         )
+
+    def scratch(self, draft: _Draft, node: fx.Node, effect: Effect) -> Iterator[int]:
+        """Storages of what a kernel uses while it runs."""
+        for i, spec in enumerate(effect.scratch):
+            name = f"{node.name}/scratch" if len(effect.scratch) == 1 else f"{node.name}/scratch.{i}"
+            self.value(draft, spec, name, "scratch", node)
+            yield self.home[self.groups.find(spec)]
 
     def pairs(
         self, draft: _Draft, node: fx.Node, specs: Iterable[tuple[Any, Any]]

@@ -16,6 +16,8 @@ from typing import Any
 from torch import fx
 
 from lowtide.executorch.specs import layouts_of, nodes_in, spec_of, specs_of
+from lowtide.frontends.torch_export.effects import schema_holder
+from lowtide.frontends.torch_export.operands import known_name
 
 
 def _words(text: str) -> frozenset[str]:
@@ -65,6 +67,6 @@ def overwrites(node: fx.Node) -> Iterator[tuple[Any, Any]]:
 
 
 def operator_name(node: fx.Node) -> str:
-    """The operator's own name, without library and overload; empty if the node calls none of torch's."""
-    schema = getattr(node.target, "_schema", None)
-    return "" if schema is None else str(schema.name).split("::")[1]
+    """The operator's own name, without library and overload; empty if the node calls none that is known."""
+    operator = schema_holder(node.target)
+    return "" if operator is None else known_name(operator)

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from lowtide.executorch.specs import layouts_of, own_spec_of, spec_of, specs_of
 from lowtide.frontends.torch_export.effects import schema_holder
 from lowtide.frontends.torch_export.moves import moves_of
+from lowtide.frontends.torch_export.operands import known_name
 
 Move = tuple[Any, Any, int]
 """A spec that is the same bytes as another spec's from some distance on: ``(inner, outer, bytes)``."""
@@ -97,7 +98,7 @@ def moves_of_kernel(
     operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any], results: Sequence[torch.Tensor | None]
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
     """Those of ``moves_of``, whose arguments it has, that the kernels make in place."""
-    name = str(operator._schema.name).split("::")[1]
+    name = known_name(operator)
     if name not in TRIED:
         return
     for inner, outer, distance in moves_of(operator, args, kwargs, results):

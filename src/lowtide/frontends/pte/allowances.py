@@ -77,8 +77,9 @@ class _Call:
 
     def over(self) -> frozenset[tuple[int, int]]:
         from lowtide.executorch.kernels import ELEMENTWISE, FIRST
+        from lowtide.frontends.torch_export.operands import known_name
 
-        name = str(self.operator._schema.name).split("::")[1]
+        name = known_name(self.operator)
         tensors = self.method.tensors
         if name in ELEMENTWISE:
             outputs, allowed = self.outputs, self.inputs

@@ -9,6 +9,7 @@ from lowtide.frontends.pte.allowances import Allowance, allowance_of
 from lowtide.frontends.pte.effects import computed_numbers, effects_of
 from lowtide.frontends.pte.methods import methods_of
 from lowtide.frontends.pte.paths import paths_of
+from lowtide.frontends.pte.scratch import settle_scratch
 from lowtide.frontends.pte.views import find_views
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def analyse(file: PteFile) -> tuple[Analysis, ...]:
     """All methods of a file, in order."""
     found = []
     for method in methods_of(file.program, file.name):
-        effects = effects_of(file, method)
+        effects = settle_scratch(method, effects_of(file, method))
         paths = paths_of(method)
         begins = _begins(effects, paths)
         views = find_views(method, effects, paths, begins)

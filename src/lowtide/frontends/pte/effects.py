@@ -7,7 +7,8 @@ worst of: it reads and writes every tensor that it is given, and what it makes m
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -49,6 +50,10 @@ _DECLARED_BY = {
 }
 """Modules of ExecuTorch and PyTorch that declare the operators of a namespace."""
 
+_LISTED_IN = {"cortex_m": "backends/cortex_m/ops/operators.yaml"}
+"""Files of ExecuTorch that list a namespace's kernels. The module that declares these needs packages that
+only those who lower for such a target have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Effect:
@@ -61,6 +66,7 @@ class Effect:
             to see the new ones.
         updates: tensors of which it changes some bytes in place.
         gathers: tensors that it fills a part at a time, in a loop.
+        scratch: tensors that it uses while it runs and nobody else sees.
         copies: pairs ``(to, from)`` of ``overwrites``, where ``to`` is ``from``'s bytes afterwards.
         moves: pairs ``(to, from)``: from here on ``to`` is ``from``'s tensor.
         views: pairs ``(to, from)``: ``to`` gets ``from``'s bytes to look at.
@@ -73,6 +79,7 @@ class Effect:
     overwrites: tuple[int, ...] = ()
     updates: tuple[int, ...] = ()
     gathers: tuple[int, ...] = ()
+    scratch: tuple[int, ...] = ()
     copies: tuple[tuple[int, int], ...] = ()
     moves: tuple[tuple[int, int], ...] = ()
     views: tuple[tuple[int, int], ...] = ()
@@ -82,7 +89,7 @@ class Effect:
     @property
     def writes(self) -> tuple[int, ...]:
         """Tensors of which it writes any byte."""
-        return (*self.defines, *self.overwrites, *self.updates, *self.gathers)
+        return (*self.defines, *self.overwrites, *self.updates, *self.gathers, *self.scratch)
 
 
 def effects_of(file: PteFile, method: Method) -> tuple[Effect, ...]:
@@ -246,7 +253,7 @@ class _Effects:
 
 @cache
 def operator_named(name: str) -> Any:
-    """The ``OpOverload`` that goes by a name such as ``aten::add.out``; None if nobody declared it."""
+    """The operator that goes by a name such as ``aten::add.out``; None if nobody declared it."""
     import torch
 
     qualified, _, overload = name.partition(".")
@@ -261,4 +268,29 @@ def operator_named(name: str) -> Any:
             found = getattr(getattr(getattr(torch.ops, space), packet), overload or "default")
             if isinstance(found, torch._ops.OpOverload):
                 return found
-    return None
+    return _listed(space).get(name)
+
+
+@dataclass(frozen=True, eq=False)
+class _ListedOperator:
+    """An operator that is known by its schema alone."""
+
+    _schema: Any
+
+
+@cache
+def _listed(space: str) -> dict[str, _ListedOperator]:
+    """The operators that a namespace's list of kernels has, by name."""
+    import torch
+
+    spec = importlib.util.find_spec("executorch")
+    found = {}
+    for folder in (spec.submodule_search_locations or ()) if spec and space in _LISTED_IN else ():
+        with suppress(OSError), open(os.path.join(folder, _LISTED_IN[space]), encoding="utf-8") as file:
+            for line in file:
+                _, func, schema = line.partition("- func: ")
+                if func:
+                    parsed = torch._C.parse_schema(schema.strip())
+                    name = f"{parsed.name}.{parsed.overload_name}".removesuffix(".")
+                    found[name] = _ListedOperator(parsed)
+    return found

@@ -147,6 +147,7 @@ class _Builder:
                 self.viewed.setdefault(to, []).append(source)
             for to, source in effect.may_view:
                 self.maybe.setdefault(to, []).append(source)
+        self.scratch = {value for effect in analysis.effects for value in effect.scratch}
         self.storages: list[Storage] = []
         self.position: dict[int, int] = {}
         for tensor in self.method.planned:
@@ -167,6 +168,8 @@ class _Builder:
             kind = "output"
         elif value in self.sources:
             kind = "result"
+        elif value in self.scratch:
+            kind = "scratch"
         return Storage(
             name=f"{self.method.name}/%{value}",
             size=align_up(tensor.size, unit),
@@ -309,7 +312,7 @@ class _Builder:
     def written(self, effect: Effect) -> tuple[tuple[int, ...], tuple[int, ...]]:
         whole: dict[int, None] = {}
         some = dict.fromkeys(self.all((*effect.updates, *effect.gathers)))
-        for value in (*effect.defines, *effect.overwrites):
+        for value in (*effect.defines, *effect.overwrites, *effect.scratch):
             root = self.views.base.get(value, value)
             found = self.where(value)
             covers = len(found) == 1 and self.method.tensors[root].size <= self.method.tensors[value].size

@@ -10,12 +10,14 @@ from lowtide.frontends.pte.analysis import analyse
 from lowtide.frontends.pte.contents import contents_of
 from lowtide.frontends.pte.flow import layout_of, own_layout
 from lowtide.frontends.pte.methods import Place, alignment_in
+from lowtide.frontends.pte.sharing import permit_sharing, sharing_pairs
 from lowtide.pack.bounds import live_peak, lower_bound
 from lowtide.problem import Arena, ArenaUse, Plan, Problem, end_of
 from lowtide.violation import Violation, show_name
 
 if TYPE_CHECKING:
     from lowtide.contents import Contents
+    from lowtide.executorch.findings import Finding
     from lowtide.flow import FlowGraph
     from lowtide.frontends.pte.analysis import Analysis
     from lowtide.frontends.pte.flow import Layout
@@ -100,28 +102,35 @@ def _load(file: PteFile, analysis: Analysis, alignment: int) -> LoadedMethod:
     arenas = tuple(Arena(memory) for memory in memories)
     problem = replace(layout.problem, arenas=arenas)
 
-    def follow(plan: Plan) -> list[Violation]:
-        return _follow(analysis, layout, plan, alignment)
-
     own = own_layout(analysis, {m: alignment_in(method, m, most=alignment) for m in memories})
+    plan = _own_plan(analysis, replace(own.problem, arenas=arenas), alignment)
+
+    def follow(other: Plan) -> list[Violation]:
+        if other == plan:
+            return _violations(analysis, _audit(analysis, alignment))
+        return _follow(analysis, layout, other, alignment)
+
     return LoadedMethod(
         method.name,
         problem,
-        _own_plan(analysis, replace(own.problem, arenas=arenas)),
+        plan,
         follow,
         own.flow,
         contents_of(file, analysis),
-        tuple(_remark(analysis, own, memory, problem) for memory in memories),
+        tuple(_remark(analysis, own, plan, memory, problem) for memory in memories),
     )
 
 
-def _own_plan(analysis: Analysis, problem: Problem) -> Plan:
+def _own_plan(analysis: Analysis, problem: Problem, alignment: int) -> Plan:
+    """The file's plan; what shares bytes while it is alive may do so, unless it is found to be lost."""
     tensors = analysis.method.tensors
-    offsets = []
+    offsets: list[int] = []
     for buffer in problem.buffers:
         place = tensors[int(buffer.id.rpartition("%")[2])].place
         assert place is not None
         offsets.append(place.start)
+    if sharing_pairs(problem, offsets):
+        problem, offsets = permit_sharing(problem, offsets, _at_fault(analysis, alignment))
     uses = []
     for arena in problem.arenas:
         part, positions = problem.part(arena)
@@ -131,10 +140,31 @@ def _own_plan(analysis: Analysis, problem: Problem) -> Plan:
     return Plan(problem, tuple(offsets), tuple(uses), packer="file")
 
 
-def _remark(analysis: Analysis, own: Layout, memory: int, problem: Problem) -> str:
+def _at_fault(analysis: Analysis, alignment: int) -> set[str]:
+    """Ids of the buffers of tensors that the file's own plan makes lose their bytes."""
+    base = analysis.views.base
+    return {
+        f"{analysis.method.name}/%{base.get(value, value)}"
+        for finding in _audit(analysis, alignment)
+        if finding.kind in ("overlap", "unwritten")
+        for value in finding.values
+    }
+
+
+def _audit(analysis: Analysis, alignment: int) -> list[Finding]:
+    """Faults of the file's own plan, in which views and results have places that no plan of buffers names."""
+    from lowtide.executorch.auditing import check_places
+
+    places = {t.index: t.place for t in analysis.method.planned if t.place is not None}
+    return check_places(analysis, places, analysis.method.arenas, alignment)
+
+
+def _remark(analysis: Analysis, own: Layout, plan: Plan, memory: int, problem: Problem) -> str:
     size = analysis.method.arenas.get(memory, 0)
     part, _ = problem.part(problem.arena(memory))
     bound = lower_bound(part, peak=live_peak(part))
+    if plan.problem.has_permissions:  # it may be below what is needed where no live tensors share bytes
+        bound = min(bound, *(use.lower_bound_bytes for use in plan.uses if use.id == memory))
     unused = size - _touched(analysis, own, memory)
     times = f", {size / bound:.3f} times the lower bound" if bound else ""
     return f"The file's own plan: arena {memory} has {size:,} bytes{times}; {unused:,} are never used."
@@ -178,7 +208,11 @@ def _follow(analysis: Analysis, layout: Layout, plan: Plan, alignment: int) -> l
         if name not in known
     ]
     arenas = {use.id: use.bytes for use in plan.uses}
-    return found + [
+    return found + _violations(analysis, check_places(analysis, places, arenas, alignment))
+
+
+def _violations(analysis: Analysis, findings: list[Finding]) -> list[Violation]:
+    return [
         Violation("lost", finding.message, tuple(f"{analysis.method.name}/%{v}" for v in finding.values))
-        for finding in check_places(analysis, places, arenas, alignment)
+        for finding in findings
     ]

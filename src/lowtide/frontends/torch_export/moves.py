@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from lowtide.frontends.torch_export.operands import is_view
+from lowtide.frontends.torch_export.operands import is_view, known_name
 from lowtide.frontends.torch_export.sizes import extent_of
 
 Move = tuple[torch.Tensor, torch.Tensor, int]
@@ -38,7 +38,7 @@ _JOINS = frozenset({"cat", "concat", "concatenate"})
 @cache
 def may_move(operator: Any) -> bool:
     """Whether an operator is one of those that only move bytes, whatever its arguments are."""
-    name = str(operator._schema.name).split("::")[1]
+    name = known_name(operator)
     return name in _WHOLE | _JOINS | _COPIES.keys() | {
         "stack",
         "copy",
@@ -62,7 +62,7 @@ def moves_of(
             ones. One whose layout is not known must be None, as a call with it then has no moves.
         results: what it makes, laid out likewise; None for what is no tensor or has no known layout.
     """
-    name, overload = str(operator._schema.name).split("::")[1], str(operator._schema.overload_name)
+    name, overload = known_name(operator), str(operator._schema.overload_name)
     if not args:
         return
     if name in _JOINS or name == "stack":

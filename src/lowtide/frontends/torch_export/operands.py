@@ -96,6 +96,17 @@ def _is_secretly_mutable(operator: torch._ops.OpOverload) -> bool:
     return not operator._schema.is_mutable and bool(torch._C._SchemaInfo(operator._schema).is_mutable())
 
 
+@cache
+def known_name(operator: torch._ops.OpOverload) -> str:
+    """Its name without library and overload; empty if it is of a library of which nothing is known.
+
+    Known are ATen and what ExecuTorch's edge dialect puts in its place: what goes by the same name elsewhere
+    may do anything.
+    """
+    space, name = operator._schema.name.split("::")
+    return str(name) if space in ("aten", "dim_order_ops") else ""
+
+
 def _name(operator: torch._ops.OpOverload) -> str:
     """Its name without overload; empty if it is none of PyTorch's own, of which nothing is known."""
     space, name = operator._schema.name.split("::")
