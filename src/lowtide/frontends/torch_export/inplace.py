@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from lowtide.frontends.torch_export.lazy import bits_of
+
 FIRST = frozenset({"_softmax", "_log_softmax", "cumsum", "cumprod", "native_layer_norm", "native_group_norm"})
 """These read whole rows: the first result may lie over the first argument."""
 
@@ -48,7 +50,8 @@ def overwrites_of(
 
 def _lie_alike(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Strides of dimensions of one element count as well: ATen calls other ones a partial overlap."""
-    return bool(a.dtype == b.dtype and a.shape == b.shape and a.stride() == b.stride())
+    alike = a.dtype == b.dtype and a.shape == b.shape and a.stride() == b.stride()
+    return bool(alike and bits_of(a) == bits_of(b))
 
 
 @cache

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 import torch
 
 from lowtide.errors import UnsupportedError
-from lowtide.frontends.torch_export.effects import Leaf, has_memory
-from lowtide.frontends.torch_export.sizes import Bounds, Extent, dtype_of, extent_bytes, layout_key, shape_of
+from lowtide.frontends.torch_export.effects import Leaf
+from lowtide.frontends.torch_export.sizes import (
+    Bounds,
+    Extent,
+    dtype_of,
+    extent_bytes,
+    has_memory,
+    layout_key,
+    shape_of,
+)
 from lowtide.problem import align_up
 from lowtide.program import Storage, StorageKind, Value
 
@@ -145,9 +153,14 @@ class Memory:
 
 def require_memory(name: str, tensor: torch.Tensor) -> None:
     """Refuse a tensor that is not plain memory, by name."""
-    if not has_memory(tensor):
-        what = f"a {tensor.layout} tensor" if tensor.layout != torch.strided else "inside vmap"
+    if has_memory(tensor):
+        return
+    if tensor.layout != torch.strided:
         raise UnsupportedError(
-            f"value {name!r} is {what}, and only dense memory can be planned: "
-            "decompose the program first, with ExportedProgram.run_decompositions()"
+            f"value {name!r} is a {tensor.layout} tensor, and only dense memory can be planned: "
+            "keep its values and indices in dense tensors"
         )
+    raise UnsupportedError(
+        f"value {name!r} is inside vmap, and only dense memory can be planned: "
+        "decompose the program first, with ExportedProgram.run_decompositions()"
+    )

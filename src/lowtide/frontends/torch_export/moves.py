@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from lowtide.frontends.torch_export.lazy import bits_of, with_bits
 from lowtide.frontends.torch_export.operands import is_view
 
 Move = tuple[torch.Tensor, torch.Tensor, int]
@@ -124,7 +125,7 @@ def _same_bytes(copy: torch.Tensor, piece: torch.Tensor) -> bool:
     """Whether both are the same elements at the same distances; a dimension of one element has none."""
     if copy.dtype != piece.dtype or copy.shape != piece.shape or copy.numel() == 0:
         return False
-    if copy.is_conj() != piece.is_conj() or copy.is_neg() != piece.is_neg():
+    if bits_of(copy) != bits_of(piece):
         return False
     pairs = zip(copy.shape, copy.stride(), piece.stride(), strict=True)
     return all(a == b for size, a, b in pairs if size > 1)
@@ -135,4 +136,5 @@ def laid_out(tensor: torch.Tensor) -> torch.Tensor | None:
     numbers = (*tensor.shape, *tensor.stride())
     if any(type(number) is not int for number in numbers):
         return None
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+    bare = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+    return with_bits(bare, bits_of(tensor))

@@ -11,6 +11,7 @@ from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from lowtide.constants import LIMIT
+from lowtide.frontends.torch_export.lazy import PLAIN, bits_of
 from lowtide.problem import align_up
 
 if TYPE_CHECKING:
@@ -45,6 +46,13 @@ def dtype_of(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
+def has_memory(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is plain memory: not sparse, and not a stand-in left over from ``vmap``."""
+    functorch = torch._C._functorch
+    wrapped = functorch.is_batchedtensor(tensor) or functorch.is_gradtrackingtensor(tensor)
+    return tensor.layout == torch.strided and not wrapped
+
+
 def extent_bytes(tensor: torch.Tensor) -> Extent:
     """Bytes from the first to behind the last element: ``(1 + sum((d - 1) * stride)) * itemsize``.
 
@@ -73,7 +81,8 @@ def layout_key(tensor: torch.Tensor, storage_extent: Extent) -> str:
     """How the elements lie in a storage of so many bytes: ``C``, ``shape/strides``, or nothing.
 
     A key is given only if the tensor covers the storage from end to end without gaps or overlaps,
-    so that two tensors of equal keys can take each other's bytes.
+    so that two tensors of equal keys can take each other's bytes. A conjugate that is not computed has
+    a key of its own.
     """
     shape = [extent_of(d) for d in tensor.shape]
     strides = [extent_of(s) for s in tensor.stride()]
@@ -81,10 +90,11 @@ def layout_key(tensor: torch.Tensor, storage_extent: Extent) -> str:
         return "C" if storage_extent == 0 else ""
     if math.prod(shape) * tensor.itemsize != storage_extent:
         return ""
+    bits = {PLAIN: "", (True, False): "*", (False, True): "-", (True, True): "-*"}[bits_of(tensor)]
     if is_contiguous(shape, strides):
-        return "C"
+        return bits + "C"
     if _is_dense(shape, strides):
-        return f"{','.join(map(str, shape))}/{','.join(map(str, strides))}"
+        return f"{bits}{','.join(map(str, shape))}/{','.join(map(str, strides))}"
     return ""
 
 
