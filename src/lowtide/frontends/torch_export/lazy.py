@@ -25,6 +25,12 @@ def bits_of(tensor: torch.Tensor) -> Bits:
     return bool(tensor.is_conj()), bool(tensor.is_neg())
 
 
+def mark_of(tensor: torch.Tensor) -> str:
+    """The bits of a tensor as a mark of its layout; empty if it has none."""
+    conjugate, negative = bits_of(tensor)
+    return "-" * negative + "*" * conjugate
+
+
 def with_bits(tensor: torch.Tensor, bits: Bits) -> torch.Tensor:
     """The same memory seen through these bits; the tensor itself if they are its own."""
     conjugate, negative = bits

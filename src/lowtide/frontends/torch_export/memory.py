@@ -9,6 +9,7 @@ import torch
 
 from lowtide.errors import UnsupportedError
 from lowtide.frontends.torch_export.effects import Leaf
+from lowtide.frontends.torch_export.lazy import mark_of
 from lowtide.frontends.torch_export.sizes import (
     Bounds,
     Extent,
@@ -71,7 +72,7 @@ class Memory:
         )
         roots = tuple(dict.fromkeys(self._roots[a] for a in aliases))
         extent = extent_bytes(tensor)
-        layout = layout_key(tensor, extent) if all(self._extents[r] == extent for r in roots) else ""
+        layout = _layout(tensor, extent) if all(self._extents[r] == extent for r in roots) else ""
         return self._add(Value(name, region, len(self.storages) - 1, roots, layout), extent)
 
     def view(self, name: str, region: int, tensor: torch.Tensor, base: int) -> int:
@@ -88,7 +89,7 @@ class Memory:
                 f"value {name!r} spans {mine} bytes, but {self.values[root].name!r}, of which it is a view, "
                 f"only {extent}: pass the whole tensor to the program, not a part of it"
             )
-        layout = layout_key(tensor, extent) if extent is not None else ""
+        layout = _layout(tensor, extent) if extent is not None else ""
         position = self._add(Value(name, region, None, (root,), layout), None)
         self._roots[position] = root
         return position
@@ -149,6 +150,12 @@ class Memory:
         self._extents.append(extent)
         self._roots.append(len(self.values) - 1)
         return len(self.values) - 1
+
+
+def _layout(tensor: torch.Tensor, extent: Extent) -> str:
+    """Its layout key; what is not computed yet is laid out unlike what is."""
+    key = layout_key(tensor, extent)
+    return mark_of(tensor) + key if key else ""
 
 
 def require_memory(name: str, tensor: torch.Tensor) -> None:

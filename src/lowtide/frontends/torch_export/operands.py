@@ -32,7 +32,7 @@ _METADATA = frozenset(
 """Look at no byte of any argument, as ``sym_size`` and its like do not."""
 
 
-_RETURN_ARGUMENTS = frozenset({"_unsafe_view", "unsafe_split", "unsafe_split_with_sizes", "lift"})
+_RETURN_ARGUMENTS = frozenset({"_unsafe_view", "unsafe_split", "unsafe_split_with_sizes", "lift", "set"})
 """Return what they are given, or views of it, although their schemas say that the result is new. Composite
 operators that may do so are not here: they are known as such."""
 

@@ -11,7 +11,6 @@ from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from lowtide.constants import LIMIT
-from lowtide.frontends.torch_export.lazy import PLAIN, bits_of
 from lowtide.problem import align_up
 
 if TYPE_CHECKING:
@@ -81,8 +80,7 @@ def layout_key(tensor: torch.Tensor, storage_extent: Extent) -> str:
     """How the elements lie in a storage of so many bytes: ``C``, ``shape/strides``, or nothing.
 
     A key is given only if the tensor covers the storage from end to end without gaps or overlaps,
-    so that two tensors of equal keys can take each other's bytes. A conjugate that is not computed has
-    a key of its own.
+    so that two tensors of equal keys can take each other's bytes.
     """
     shape = [extent_of(d) for d in tensor.shape]
     strides = [extent_of(s) for s in tensor.stride()]
@@ -90,11 +88,10 @@ def layout_key(tensor: torch.Tensor, storage_extent: Extent) -> str:
         return "C" if storage_extent == 0 else ""
     if math.prod(shape) * tensor.itemsize != storage_extent:
         return ""
-    bits = {PLAIN: "", (True, False): "*", (False, True): "-", (True, True): "-*"}[bits_of(tensor)]
     if is_contiguous(shape, strides):
-        return bits + "C"
+        return "C"
     if _is_dense(shape, strides):
-        return f"{bits}{','.join(map(str, shape))}/{','.join(map(str, strides))}"
+        return f"{','.join(map(str, shape))}/{','.join(map(str, strides))}"
     return ""
 
 
