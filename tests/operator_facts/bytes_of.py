@@ -57,9 +57,7 @@ class Copies:
             if where in self._poisoned:
                 self._made[where].fill_(0xFF)
         flat = torch.empty(0, dtype=tensor.dtype)
-        flat.set_(
-            self._made[where].untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride()
-        )
+        flat.set_(self._made[where].untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
         return with_bits(flat, bits_of(tensor))
 
 
@@ -88,6 +86,8 @@ def raw(tensor: torch.Tensor) -> bytes:
 
 def same_elements(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether two tensors hold the same elements, down to the last bit."""
-    return a.shape == b.shape and a.dtype == b.dtype and raw(a.resolve_conj().resolve_neg()) == raw(
-        b.resolve_conj().resolve_neg()
+    return (
+        a.shape == b.shape
+        and a.dtype == b.dtype
+        and raw(a.resolve_conj().resolve_neg()) == raw(b.resolve_conj().resolve_neg())
     )

@@ -28,7 +28,7 @@ class Case:
     Args:
         operator: full name, such as ``linalg.norm`` or ``std_mean.unbiased``.
         dtype: type of the sample.
-        how: ``plain``; ``lazy``: arguments come as conjugates or negatives that are not computed; ``in place``.
+        how: ``plain``; ``in place``; ``lazy``: arguments are conjugates or negatives that are not computed.
         decomposed: whether composite operators are traced as what they call.
         function: what is called.
         leaves, spec: its flat arguments, and their structure.
@@ -70,21 +70,28 @@ def operators() -> dict[str, Any]:
 
 
 def cases_of(name: str, *, thorough: bool) -> Iterator[Case]:
-    """Calls of an operator: a few types and samples; with ``thorough`` all that pay."""
+    """Calls of an operator: one or two, or with ``thorough`` in all types and ways, each traced twice."""
     entry = operators()[name]
     for dtype in _dtypes(entry, thorough):
         samples = _samples(entry, dtype)
         several = thorough and dtype in (torch.float32, torch.complex64)
         for k, sample in enumerate(samples if several else samples[:1]):
             leaves, spec = pytree.tree_flatten(((sample.input, *sample.args), sample.kwargs))
-            lazy = dtype.is_complex or (dtype == torch.float32 and k == 0)
-            hows = ["plain"] if k else ["plain", "in place"] if _has_inplace(entry, sample) else ["plain"]
-            if lazy and (thorough or dtype.is_complex):
-                hows.append("lazy")
-            for how in hows:
+            for how in _hows(entry, sample, dtype, first=k == 0, thorough=thorough):
                 function = entry.inplace_variant if how == "in place" else entry.op
                 for decomposed in (False, True) if thorough else (how == "plain",):
                     yield Case(name, dtype, how, decomposed, function, tuple(leaves), spec)
+
+
+def _hows(entry: Any, sample: Any, dtype: torch.dtype, *, first: bool, thorough: bool) -> list[str]:
+    if not thorough:
+        return ["lazy"] if dtype.is_complex else ["plain"]
+    found = ["plain"]
+    if first and entry.inplace_variant is not None and not sample.broadcasts_input:
+        found.append("in place")
+    if dtype.is_complex or (dtype == torch.float32 and first):
+        found.append("lazy")
+    return found
 
 
 def _dtypes(entry: Any, thorough: bool) -> list[torch.dtype]:
@@ -117,7 +124,3 @@ def _form(sample: Any) -> str:
 def _elements(sample: Any) -> int:
     leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
     return sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))
-
-
-def _has_inplace(entry: Any, sample: Any) -> bool:
-    return entry.inplace_variant is not None and not sample.broadcasts_input

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 from lowtide.frontends.torch_export import Imported
 from lowtide.frontends.torch_export.effects import positions_in, schema_holder
 from lowtide.frontends.torch_export.inplace import out_variant
+from lowtide.lowering import lower
 from lowtide.program import Step
 from lowtide.replay.undefined import DefineEmpty
 from operator_facts.bytes_of import Copies, address, over, raw, same_elements, snapshot, span, tensors_in
@@ -35,10 +36,18 @@ class Trial:
         step: the node's step.
         node: the node.
         given: real arguments, positional and named, as they were before.
+        allowed: pairs of storages ``(written, read)``: what of the step's ``overwrites`` a plan may use.
     """
 
-    def __init__(self, imported: Imported, step: Step, node: fx.Node, given: tuple[Any, Any]) -> None:
-        self.imported, self.step, self.node = imported, step, node
+    def __init__(
+        self,
+        imported: Imported,
+        step: Step,
+        node: fx.Node,
+        given: tuple[Any, Any],
+        allowed: Sequence[tuple[int, int]],
+    ) -> None:
+        self.imported, self.step, self.node, self.allowed = imported, step, node, allowed
         self.values = imported.regions[0].values
         self.given = given
         self.before = Copies().of(given)
@@ -74,10 +83,10 @@ class Trial:
         found = set() if value.storage is None else {value.storage}
         return found.union(*(self.roots(alias) for alias in value.aliases))
 
-    def arguments(self) -> list[tuple[int, torch.Tensor]]:
-        """Positions of the arguments and the real tensors behind them."""
+    def arguments(self, *, before: bool = False) -> list[tuple[int, torch.Tensor]]:
+        """Positions of the arguments and the real tensors behind them, as they are or copies as they were."""
         positions = positions_in((self.node.args, self.node.kwargs), self.values)
-        real = tensors_in(self.given)
+        real = tensors_in(self.before if before else self.given)
         return list(zip(positions, real, strict=True)) if len(positions) == len(real) else []
 
     def results(self) -> list[tuple[int, torch.Tensor]]:
@@ -135,8 +144,9 @@ class Trial:
     def unread(self) -> Iterator[str]:
         """Bytes that are not read make no difference."""
         read = set().union(*(self.roots(p) for p in self.step.reads))
-        idle = {address(real) for p, real in self.arguments() if not self.roots(p) & read}
-        idle -= {address(real) for p, real in self.arguments() if self.roots(p) & read} | {0}
+        arguments = self.arguments(before=True)
+        idle = {address(real) for p, real in arguments if not self.roots(p) & read}
+        idle -= {address(real) for p, real in arguments if self.roots(p) & read} | {0}
         if not idle:
             return
         given = Copies(poisoned=idle).of(self.before)
@@ -158,11 +168,14 @@ class Trial:
 
     def overwrites(self) -> Iterator[str]:
         """The variant with ``out`` computes the same over an argument."""
-        found = out_variant(schema_holder(self.node.target)) if self.step.overwrites else None
-        for written, read in self.step.overwrites:
+        found = out_variant(schema_holder(self.node.target)) if self.allowed else None
+        for written, read in self.step.overwrites if self.allowed else ():
             assert found is not None
             variant, names = found
-            real = dict(self.arguments())
+            pairs = {(w, r) for w in self.roots(written) for r in self.roots(read)}
+            if pairs.isdisjoint(self.allowed):
+                continue
+            real = dict(self.arguments(before=True))
             copies = Copies()
             args, kwargs = copies.of(self.before)
             results = tensors_in(self.result)
@@ -190,9 +203,7 @@ class Trial:
             if end > outer.untyped_storage().nbytes() or start % inner.element_size():
                 yield f"{match} reaches beyond"
                 continue
-            shown.set_(
-                outer.untyped_storage(), start // inner.element_size(), inner.shape, inner.stride()
-            )
+            shown.set_(outer.untyped_storage(), start // inner.element_size(), inner.shape, inner.stride())
             if raw(inner) != raw(shown):
                 yield f"{match}: other bytes"
 
@@ -201,6 +212,11 @@ def faults_of(imported: Imported, inputs: list[torch.Tensor]) -> Iterator[Fault]
     """Run the root of a program node by node on real tensors, and try what is claimed of each."""
     binding = imported.regions[0]
     steps = dict(zip(binding.nodes, imported.program.regions[0].steps, strict=True))
+    allowed = {
+        binding.nodes[point.step]: point.overwrites
+        for point in lower(imported.program).points
+        if point.kind == "step" and point.activation == 0
+    }
     real: dict[fx.Node, Any] = {}
     given = iter(Copies().of(inputs))
     kept = {entry.node: entry for entry in imported.inputs}
@@ -214,7 +230,7 @@ def faults_of(imported: Imported, inputs: list[torch.Tensor]) -> Iterator[Fault]
         else:
             arguments: tuple[Any, Any] = fx.map_arg((node.args, dict(node.kwargs)), real.__getitem__)
             if node in steps:
-                trial = Trial(imported, steps[node], node, arguments)
+                trial = Trial(imported, steps[node], node, arguments, allowed[node])
                 yield from trial.faults()
                 real[node] = trial.result
             else:

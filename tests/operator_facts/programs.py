@@ -32,9 +32,7 @@ def program_of(case: Case) -> Any:
 
     def function(*given: torch.Tensor) -> list[torch.Tensor]:
         made = [_made(tensor, case.how) for tensor in given]
-        leaves = [
-            made[numbers[id(leaf)]] if isinstance(leaf, torch.Tensor) else leaf for leaf in case.leaves
-        ]
+        leaves = [made[numbers[id(leaf)]] if isinstance(leaf, torch.Tensor) else leaf for leaf in case.leaves]
         args, kwargs = pytree.tree_unflatten(leaves, case.spec)
         results = pytree.tree_leaves(case.function(*args, **kwargs))
         return [result.clone() for result in results if isinstance(result, torch.Tensor)]
