@@ -78,6 +78,14 @@ def span(tensor: torch.Tensor) -> int:
     return (reach + 1) * tensor.element_size()
 
 
+def places(tensor: torch.Tensor) -> set[int]:
+    """Where its elements begin."""
+    found = torch.tensor(tensor.data_ptr())
+    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        found = found.unsqueeze(-1) + torch.arange(size) * stride * tensor.element_size()
+    return set(found.flatten().tolist())
+
+
 def raw(tensor: torch.Tensor) -> bytes:
     """The bytes of its elements in order, as they lie there: what bits of a view say is left out."""
     elements = with_bits(tensor.detach(), PLAIN).contiguous().clone()

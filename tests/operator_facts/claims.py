@@ -17,7 +17,17 @@ from lowtide.frontends.torch_export.inplace import out_variant
 from lowtide.lowering import lower
 from lowtide.program import Step
 from lowtide.replay.undefined import DefineEmpty
-from operator_facts.bytes_of import Copies, address, over, raw, same_elements, snapshot, span, tensors_in
+from operator_facts.bytes_of import (
+    Copies,
+    address,
+    over,
+    places,
+    raw,
+    same_elements,
+    snapshot,
+    span,
+    tensors_in,
+)
 
 
 @dataclass(frozen=True)
@@ -115,7 +125,7 @@ class Trial:
         behind: dict[int, set[int]] = {}
         for position, real in self.arguments():
             behind.setdefault(address(real), set()).update(self.roots(position))
-        fresh: list[tuple[int, int, str]] = []
+        fresh: list[tuple[set[int], str]] = []
         for position, real in self.results():
             value = self.imported.program.values[position]
             if not real.numel():
@@ -126,11 +136,9 @@ class Trial:
             elif value.storage is None:
                 yield f"{value.name} is no view"
             else:
-                start, stop = real.data_ptr(), real.data_ptr() + span(real)
-                yield from (
-                    f"{value.name} overlaps {other}" for a, b, other in fresh if start < b and a < stop
-                )
-                fresh.append((start, stop, value.name))
+                mine = places(real)
+                yield from (f"{value.name} overlaps {other}" for theirs, other in fresh if mine & theirs)
+                fresh.append((mine, value.name))
 
     def sizes(self) -> Iterator[str]:
         """What is made fits in the bytes that it is given."""
