@@ -12,6 +12,11 @@ settings.register_profile("lowtide", deadline=None)
 settings.load_profile("lowtide")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--ops`` takes a slice of the slow trial of operators."""
+    parser.addoption("--ops", default="*", help="operators to try, as a pattern: fft*")
+
+
 @pytest.fixture(autouse=True)
 def fresh_tracer() -> None:
     """Forget what PyTorch's tracer has seen.

@@ -16,7 +16,7 @@ aten = torch.ops.aten
 
 SHAPES = ((), (1,), (17,), (33, 65), (2, 3, 5), (2, 3, 4, 7), (1, 2, 3, 2, 5), (40007,))
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-DTYPES = (*FLOATS, torch.int64, torch.uint8, torch.bool)
+DTYPES = (*FLOATS, torch.complex64, torch.int64, torch.uint8, torch.bool)
 
 
 def operators() -> Iterator[Any]:
@@ -42,8 +42,9 @@ class Maker:
 
     def make(self, small: bool = False) -> Any:
         shape = self.shape[1:] if small else self.shape
-        if self.dtype.is_floating_point:
-            found = (torch.randn(shape, generator=self.generator) * 2).to(self.dtype)
+        if self.dtype.is_floating_point or self.dtype.is_complex:
+            kind = self.dtype if self.dtype.is_complex else torch.float32
+            found = (torch.randn(shape, generator=self.generator, dtype=kind) * 2).to(self.dtype)
         else:
             high = 2 if self.dtype == torch.bool else 9
             found = torch.randint(0 if high == 2 else 1, high, shape, generator=self.generator).to(self.dtype)
@@ -136,6 +137,8 @@ def attempts(operator: Any, maker: Maker) -> Iterator[tuple[list[Any], int]]:
 
 
 def same_bits(a: Any, b: Any) -> bool:
+    if a.is_complex() and b.is_complex():
+        a, b = torch.view_as_real(a), torch.view_as_real(b)
     return (
         a.dtype == b.dtype
         and torch.equal(torch.isnan(a), torch.isnan(b))
@@ -180,7 +183,8 @@ def check_all(
 
 
 def test_out_over_arguments() -> None:
-    tried = check_all(((2, 3, 5),), (torch.float32, torch.int64, torch.bool), ("plain", "permuted"))
+    dtypes = (torch.float32, torch.complex64, torch.int64, torch.bool)
+    tried = check_all(((2, 3, 5),), dtypes, ("plain", "permuted"))
     assert len(tried) > 150
     assert {
         "aten.add.Tensor",
@@ -212,6 +216,11 @@ def test_what_is_not_in_the_table() -> None:
     assert allowed(aten.mm.default, x, x + 1) == []
     assert allowed(aten.flip.default, x, [0]) == []
     assert allowed(aten.relu_.default, x) == []
+    # What two complex numbers make is rounded by the loop that the compiler made.
+    wave = torch.empty(4, 4, dtype=torch.complex64, device="meta")
+    assert allowed(aten.sin.default, wave) == [0]
+    assert allowed(aten.mul.Tensor, wave, wave + 1) == []
+    assert allowed(aten.mul.Tensor, wave, wave) == []
     # What is the weight too is read again for every row.
     assert allowed(aten.native_layer_norm.default, row, [4], row + 1, None, 1e-5) == [0]
     assert allowed(aten.native_layer_norm.default, row, [4], row, None, 1e-5) == []

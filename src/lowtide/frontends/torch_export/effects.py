@@ -17,8 +17,16 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from lowtide.errors import UnsupportedError
-from lowtide.frontends.torch_export.operands import hidden_writes, looks_at, overwrites, schema_arguments
+from lowtide.frontends.torch_export.lazy import PLAIN, may_be_lazy, plain, with_bits
+from lowtide.frontends.torch_export.operands import (
+    hidden_writes,
+    looks_at,
+    may_return_arguments,
+    overwrites,
+    schema_arguments,
+)
 from lowtide.frontends.torch_export.probe import Observation, Prober
+from lowtide.frontends.torch_export.sizes import has_memory
 
 if TYPE_CHECKING:
     from lowtide.frontends.torch_export.bindings import Position
@@ -130,6 +138,25 @@ class EffectFinder:
             effects=not operator._schema.returns or torch.Tag.nondeterministic_seeded in operator.tags,
         )
 
+    def marked(
+        self, node: fx.Node, function: Callable[..., Any], fake: Any, fakes: Mapping[fx.Node, Any]
+    ) -> Any:
+        """The fake result with its conjugate and negative bits, which a file does not keep.
+
+        Only views have them: what is made anew holds its elements as they are.
+        """
+        given = pytree.tree_leaves(fx.map_arg((node.args, node.kwargs), lambda n: fakes[n]))
+        if function is not torch.ops.aten._neg_view.default and not any(map(may_be_lazy, given)):
+            return plain(fake)
+        leaves, spec = pytree.tree_flatten(fake)
+        seen = self._prober.observe(node, function, fakes)
+        if seen is None or len(seen.bits) != len(leaves):
+            return fake
+        found: list[Any] = []
+        for leaf, bits, aliases in zip(leaves, seen.bits, seen.aliases, strict=True):
+            found.append(with_bits(leaf, bits if aliases else PLAIN) if _is_tensor(leaf) else leaf)
+        return pytree.tree_unflatten(found, spec)
+
     def of_function(
         self,
         node: fx.Node,
@@ -208,13 +235,6 @@ def schema_holder(target: Any) -> Any:
     return inner if isinstance(inner, torch._ops.OpOverload) else None
 
 
-def has_memory(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is plain memory: not sparse, and not a stand-in left over from ``vmap``."""
-    functorch = torch._C._functorch
-    wrapped = functorch.is_batchedtensor(tensor) or functorch.is_gradtrackingtensor(tensor)
-    return tensor.layout == torch.strided and not wrapped
-
-
 def is_traced(modules: Iterable[fx.GraphModule]) -> bool:
     """Whether fake results share memory as the real ones do.
 
@@ -265,9 +285,9 @@ def _refuse_resizing(node: fx.Node, operator: torch._ops.OpOverload) -> None:
 @cache
 def _may_decide_at_run(operator: torch._ops.OpOverload) -> bool:
     """Whether the operator may or may not alias, whatever its schema says: composite ones may."""
-    return torch.Tag.maybe_aliasing_or_mutating in operator.tags or bool(
-        torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), "CompositeImplicitAutograd")
-    )
+    composite = torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), "CompositeImplicitAutograd")
+    tagged = torch.Tag.maybe_aliasing_or_mutating in operator.tags
+    return bool(tagged or composite or may_return_arguments(operator))
 
 
 def _is_tensor(leaf: Any) -> bool:

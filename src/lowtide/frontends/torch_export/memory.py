@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING
 import torch
 
 from lowtide.errors import UnsupportedError
-from lowtide.frontends.torch_export.effects import Leaf, has_memory
-from lowtide.frontends.torch_export.sizes import Bounds, Extent, dtype_of, extent_bytes, layout_key, shape_of
+from lowtide.frontends.torch_export.effects import Leaf
+from lowtide.frontends.torch_export.lazy import mark_of
+from lowtide.frontends.torch_export.sizes import (
+    Bounds,
+    Extent,
+    dtype_of,
+    extent_bytes,
+    has_memory,
+    layout_key,
+    shape_of,
+)
 from lowtide.problem import align_up
 from lowtide.program import Storage, StorageKind, Value
 
@@ -63,7 +72,7 @@ class Memory:
         )
         roots = tuple(dict.fromkeys(self._roots[a] for a in aliases))
         extent = extent_bytes(tensor)
-        layout = layout_key(tensor, extent) if all(self._extents[r] == extent for r in roots) else ""
+        layout = _layout(tensor, extent) if all(self._extents[r] == extent for r in roots) else ""
         return self._add(Value(name, region, len(self.storages) - 1, roots, layout), extent)
 
     def view(self, name: str, region: int, tensor: torch.Tensor, base: int) -> int:
@@ -80,7 +89,7 @@ class Memory:
                 f"value {name!r} spans {mine} bytes, but {self.values[root].name!r}, of which it is a view, "
                 f"only {extent}: pass the whole tensor to the program, not a part of it"
             )
-        layout = layout_key(tensor, extent) if extent is not None else ""
+        layout = _layout(tensor, extent) if extent is not None else ""
         position = self._add(Value(name, region, None, (root,), layout), None)
         self._roots[position] = root
         return position
@@ -143,11 +152,22 @@ class Memory:
         return len(self.values) - 1
 
 
+def _layout(tensor: torch.Tensor, extent: Extent) -> str:
+    """Its layout key; what is not computed yet is laid out unlike what is."""
+    key = layout_key(tensor, extent)
+    return mark_of(tensor) + key if key else ""
+
+
 def require_memory(name: str, tensor: torch.Tensor) -> None:
     """Refuse a tensor that is not plain memory, by name."""
-    if not has_memory(tensor):
-        what = f"a {tensor.layout} tensor" if tensor.layout != torch.strided else "inside vmap"
+    if has_memory(tensor):
+        return
+    if tensor.layout != torch.strided:
         raise UnsupportedError(
-            f"value {name!r} is {what}, and only dense memory can be planned: "
-            "decompose the program first, with ExportedProgram.run_decompositions()"
+            f"value {name!r} is a {tensor.layout} tensor, and only dense memory can be planned: "
+            "keep its values and indices in dense tensors"
         )
+    raise UnsupportedError(
+        f"value {name!r} is inside vmap, and only dense memory can be planned: "
+        "decompose the program first, with ExportedProgram.run_decompositions()"
+    )

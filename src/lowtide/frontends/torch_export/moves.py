@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from lowtide.frontends.torch_export.lazy import bits_of, with_bits
 from lowtide.frontends.torch_export.operands import is_view, known_name
 from lowtide.frontends.torch_export.sizes import extent_of
 
@@ -134,7 +135,7 @@ def _same_bytes(copy: torch.Tensor, piece: torch.Tensor) -> bool:
     """Whether both are the same elements at the same distances; a dimension of one element has none."""
     if copy.dtype != piece.dtype or copy.shape != piece.shape or copy.numel() == 0:
         return False
-    if copy.is_conj() != piece.is_conj() or copy.is_neg() != piece.is_neg():
+    if bits_of(copy) != bits_of(piece):
         return False
     pairs = zip(copy.shape, copy.stride(), piece.stride(), strict=True)
     return all(a == b for size, a, b in pairs if size > 1)
@@ -154,6 +155,7 @@ def laid_out(tensor: torch.Tensor, symbols: dict[Any, int]) -> torch.Tensor | No
 
     shape, strides = map(number, tensor.shape), map(number, tensor.stride())
     try:
-        return torch.empty_strided(tuple(shape), tuple(strides), dtype=tensor.dtype, device="meta")
+        bare = torch.empty_strided(tuple(shape), tuple(strides), dtype=tensor.dtype, device="meta")
     except RuntimeError:  # too many symbols for numbers of 64 bits
         return None
+    return with_bits(bare, bits_of(tensor))

@@ -32,6 +32,17 @@ _METADATA = frozenset(
 """Look at no byte of any argument, as ``sym_size`` and its like do not."""
 
 
+_RETURN_ARGUMENTS = frozenset({"_unsafe_view", "unsafe_split", "unsafe_split_with_sizes", "lift", "set"})
+"""Return what they are given, or views of it, although their schemas say that the result is new. Composite
+operators that may do so are not here: they are known as such."""
+
+
+@cache
+def may_return_arguments(operator: torch._ops.OpOverload) -> bool:
+    """Whether results may lie in the memory of an argument against what its schema says."""
+    return _name(operator) in _RETURN_ARGUMENTS
+
+
 @cache
 def overwrites(operator: torch._ops.OpOverload) -> bool:
     """Whether it writes its argument ``self`` without looking at the old bytes: ``copy_``, ``fill_``..."""

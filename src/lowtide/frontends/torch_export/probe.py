@@ -17,6 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from lowtide.frontends.torch_export.lazy import PLAIN, Bits, bits_of, with_bits
 from lowtide.frontends.torch_export.operands import (
     hidden_writes,
     is_view,
@@ -24,7 +25,7 @@ from lowtide.frontends.torch_export.operands import (
     overwrites,
     schema_arguments,
 )
-from lowtide.frontends.torch_export.sizes import extent_of
+from lowtide.frontends.torch_export.sizes import extent_of, has_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,11 +39,13 @@ class Observation:
         aliases: for each leaf of the result: the arguments whose storage it shares.
         read: arguments whose bytes were looked at.
         written: arguments whose storage was written.
+        bits: for each leaf of the result: whether it is a conjugate or a negative that is not computed.
     """
 
     aliases: tuple[tuple[int, ...], ...]
     read: frozenset[int]
     written: frozenset[int]
+    bits: tuple[Bits, ...]
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is not followed by mypy
@@ -121,9 +124,10 @@ class Prober:
             with torch.no_grad(), mode:
                 for leaf in leaves:
                     if isinstance(leaf, torch.Tensor) and id(leaf) not in fresh:
-                        fresh[id(leaf)] = torch.empty_strided(
+                        bare = torch.empty_strided(
                             leaf.shape, leaf.stride(), dtype=leaf.dtype, device=leaf.device
                         )
+                        fresh[id(leaf)] = with_bits(bare, bits_of(leaf))
                 arguments = [fresh.get(id(leaf), leaf) for leaf in leaves]
                 args, kwargs = pytree.tree_unflatten(arguments, spec)
                 with _Watch() as watch:
@@ -132,15 +136,18 @@ class Prober:
             return None
         tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
         storages = list(map(_storage_id, tensors))
+        leaves = pytree.tree_leaves(result)
         return Observation(
-            aliases=tuple(_same(storages, leaf) for leaf in pytree.tree_leaves(result)),
+            aliases=tuple(_same(storages, leaf) for leaf in leaves),
             read=frozenset(i for i, storage in enumerate(storages) if storage in watch.read),
             written=frozenset(i for i, storage in enumerate(storages) if storage in watch.written),
+            bits=tuple(bits_of(leaf) if isinstance(leaf, torch.Tensor) else PLAIN for leaf in leaves),
         )
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+    leaves = pytree.tree_leaves(value)
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and has_memory(leaf)]
 
 
 def _storage_id(tensor: torch.Tensor) -> int:
@@ -148,7 +155,7 @@ def _storage_id(tensor: torch.Tensor) -> int:
 
 
 def _same(storages: list[int], leaf: Any) -> tuple[int, ...]:
-    if not isinstance(leaf, torch.Tensor):
+    if not isinstance(leaf, torch.Tensor) or not has_memory(leaf):
         return ()
     mine = _storage_id(leaf)
     return tuple(i for i, storage in enumerate(storages) if storage == mine)
@@ -158,7 +165,7 @@ def _describe(leaf: Any) -> Any:
     """All of an argument that can change what it aliases, as a hashable key."""
     if isinstance(leaf, torch.Tensor):
         shape, stride = map(extent_of, leaf.shape), map(extent_of, leaf.stride())
-        return (leaf.dtype, leaf.device, tuple(shape), tuple(stride), id(_environment(leaf)))
+        return (leaf.dtype, leaf.device, tuple(shape), tuple(stride), bits_of(leaf), id(_environment(leaf)))
     if isinstance(leaf, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return ("symbol", leaf.node.expr, id(leaf.node.shape_env))
     return (type(leaf), leaf if isinstance(leaf, (int, float, str, bool, type(None))) else str(leaf))

@@ -45,6 +45,13 @@ def dtype_of(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
+def has_memory(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is plain memory: not sparse, and not a stand-in left over from ``vmap``."""
+    functorch = torch._C._functorch
+    wrapped = functorch.is_batchedtensor(tensor) or functorch.is_gradtrackingtensor(tensor)
+    return tensor.layout == torch.strided and not wrapped
+
+
 def extent_bytes(tensor: torch.Tensor) -> Extent:
     """Bytes from the first to behind the last element: ``(1 + sum((d - 1) * stride)) * itemsize``.
 

@@ -29,6 +29,7 @@ from lowtide.frontends.torch_export.draft import (
     structured,
 )
 from lowtide.frontends.torch_export.effects import Effect, EffectFinder, Leaf, positions_in, schema_holder
+from lowtide.frontends.torch_export.lazy import plain
 from lowtide.frontends.torch_export.memory import Memory, require_memory
 from lowtide.frontends.torch_export.sharing import Sharing, sharing_of
 from lowtide.frontends.torch_export.source import source_of
@@ -88,6 +89,8 @@ class Walker:
 
     def _placeholder(self, draft: RegionDraft, node: fx.Node) -> None:
         fake = self._passed[node] if node in self._passed else fake_of(draft, node)
+        if draft.parent is None:
+            fake = plain(fake)
         draft.fakes[node] = fake
         draft.placeholders.append(node)
         if draft.parent is None:
@@ -132,7 +135,7 @@ class Walker:
         if target is operator.getitem and isinstance(draft.fakes.get(node.args[0]), (tuple, list, dict)):
             self._element(draft, node)
         elif (schema := schema_holder(target)) is not None:
-            fake = fake_of(draft, node)
+            fake = self._marked(draft, node, schema)
             effect = self._finder.of_operator(node, fake, draft.fakes, draft.at)
             self._step(draft, node, fake, effect, str(schema))
         elif not calls.is_higher_order(node):
@@ -154,16 +157,21 @@ class Walker:
         draft.at[node] = None if positions is None else positions[index]  # type: ignore[index]
 
     def _plain(self, draft: RegionDraft, node: fx.Node, function: Any, name: str) -> None:
+        fake = self._marked(draft, node, function)
+        effect = self._finder.of_function(node, function, fake, draft.fakes, draft.at)
+        self._step(draft, node, fake, effect, name)
+
+    def _marked(self, draft: RegionDraft, node: fx.Node, function: Any) -> Any:
+        """The fake result of a node that runs a function: all dense memory, with the bits that it has."""
         fake = fake_of(draft, node)
         for leaf in pytree.tree_leaves(fake):
             if isinstance(leaf, torch.Tensor):
                 require_memory(f"{draft.name}/{node.name}", leaf)
-        effect = self._finder.of_function(node, function, fake, draft.fakes, draft.at)
-        self._step(draft, node, fake, effect, name)
+        return self._finder.marked(node, function, fake, draft.fakes)
 
     def _opaque(self, draft: RegionDraft, node: fx.Node, name: str, delegate: str = "") -> None:
         """A higher-order operator or a delegate that runs as one step."""
-        fake = fake_of(draft, node)
+        fake = plain(fake_of(draft, node))
         arguments = tuple(dict.fromkeys(positions_in((node.args, node.kwargs), draft.at)))
         leaves = pytree.tree_leaves(fake)
         if name in calls.PASS_THROUGH:
@@ -257,7 +265,7 @@ class Walker:
 
     def _calls(self, draft: RegionDraft, node: fx.Node, called: CallSignature) -> None:
         """Append the step of a node that runs graphs, and walk them."""
-        fake = fake_of(draft, node)
+        fake = plain(fake_of(draft, node))
         source = source_of(node)
         carried = len(called.inits)
         name = calls.hop_name(node) if calls.is_higher_order(node) else "call_module"
