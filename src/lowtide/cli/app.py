@@ -16,7 +16,7 @@ import typer
 
 from lowtide import __version__
 from lowtide.cli import audit, check, compare, diff, explain, plan, repack, replay, show, verify
-from lowtide.errors import InfeasibleError, LowtideError, ReplayError, VerificationError
+from lowtide.errors import InfeasibleError, LowtideError, ProgramError, ReplayError, VerificationError
 
 app = typer.Typer(
     name="lowtide",
@@ -75,6 +75,8 @@ def main() -> NoReturn:
     try:
         app()
         sys.exit(0)
+    except ProgramError as error:
+        _fail(error, 2)
     except (VerificationError, ReplayError, InfeasibleError) as error:
         _fail(error, 1)
     except LowtideError as error:

@@ -87,6 +87,8 @@ def replay(
         f"{file}: {report.runs} runs in an arena of {plan.arena_bytes:,} bytes, {report.points:,} points, "
         f"{report.outputs} outputs: every bit as with separate storage"
     )
+    for output in report.undefined:
+        typer.echo(f"  output {output}: undefined bytes, which the program makes and never writes")
     for difference in report.eager_differences:
         typer.echo(f"  {difference}")
     if not report.eager_differences:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from lowtide.frontends.torch_export.draft import RegionDraft, position_of
 from lowtide.frontends.torch_export.effects import is_traced
 from lowtide.frontends.torch_export.loading import load
 from lowtide.frontends.torch_export.memory import Memory, require_memory
-from lowtide.frontends.torch_export.sizes import Bounds
+from lowtide.frontends.torch_export.sizes import Bounds, overlaps_itself, same_places
 from lowtide.frontends.torch_export.walk import Walker
 from lowtide.options import Options
 from lowtide.program import Program, StorageKind
@@ -108,6 +109,7 @@ class _Importer:
             regions=tuple(binding for _, binding in frozen),
             inputs=tuple(self.inputs),
             tensors=self.walker.tensors,
+            fakes=self.memory.fakes,
             outputs=tuple(returned),
             graph_module=self.module,
             options=self.options,
@@ -200,6 +202,7 @@ class _Importer:
             raise UnsupportedError(
                 f"{', '.join(names)}: changed, but shares part of its memory with another tensor"
             )
+        self.refuse_overlaps(written, points_to)
         state = {s for v in written for s in points_to[v] if self.memory.storages[s].kind == "constant"}
         returned = {s for v in outputs for s in points_to[v]}
         planned_by_kind: Mapping[StorageKind, bool] = {
@@ -217,6 +220,36 @@ class _Importer:
             self.memory.change(position, kind=kind, planned=planned, persistent=persistent)
 
 
+    def refuse_overlaps(self, written: Iterable[int], points_to: list[set[int]]) -> None:
+        """Refuse inputs and state that are changed where a change would be seen in another element too.
+
+        Raises:
+            UnsupportedError: naming the first such.
+        """
+        storages, owner = self.memory.storages, {v.storage: p for p, v in enumerate(self.memory.values)}
+        given = [i.value for i in self.inputs if i.kind == "user" and i.value is not None]
+        sharing = Counter(_memory(self.memory.fakes[value]) for value in given)
+        for storage in sorted({s for v in written for s in points_to[v]}):
+            fake = self.memory.fakes.get(owner.get(storage, -1))
+            if fake is None or storages[storage].kind not in ("input", "constant"):
+                continue
+            if overlaps_itself(fake):
+                raise UnsupportedError(
+                    f"{storages[storage].name} is changed, but several of its elements are one in memory: "
+                    "export the program with a clone of it"
+                )
+            if storages[storage].kind == "input" and sharing[_memory(fake)] > 1:
+                raise UnsupportedError(
+                    f"{storages[storage].name} is changed, but shares its memory with another input: "
+                    "export the program with a clone of it"
+                )
+
+
+def _memory(fake: torch.Tensor) -> int:
+    """Identity of a tensor's storage."""
+    return int(fake.untyped_storage()._cdata)
+
+
 def _address(tensor: torch.Tensor) -> int:
     """Where a tensor's memory is; of a fake or meta tensor, which has none, the identity of its storage."""
     storage = tensor.untyped_storage()
@@ -228,7 +261,6 @@ def _same_place(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether two tensors that share memory are the same elements of it."""
     return bool(
         a.storage_offset() == b.storage_offset()
-        and a.shape == b.shape
-        and a.stride() == b.stride()
+        and same_places(a, b)
         and a.dtype == b.dtype
     )

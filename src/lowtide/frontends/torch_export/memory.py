@@ -29,6 +29,8 @@ class Memory:
         self.values: list[Value] = []
         self.bound: list[tuple[int, int]] = []
         """Pairs (parameter, value that some call passes for it)."""
+        self.fakes: dict[int, torch.Tensor] = {}
+        """The tensor that each value with a storage of its own was made for."""
         self._alignment = alignment
         self._bounds = bounds
         self._extents: list[Extent | None] = []
@@ -64,6 +66,7 @@ class Memory:
         roots = tuple(dict.fromkeys(self._roots[a] for a in aliases))
         extent = extent_bytes(tensor)
         layout = layout_key(tensor, extent) if all(self._extents[r] == extent for r in roots) else ""
+        self.fakes[len(self.values)] = tensor
         return self._add(Value(name, region, len(self.storages) - 1, roots, layout), extent)
 
     def view(self, name: str, region: int, tensor: torch.Tensor, base: int) -> int:

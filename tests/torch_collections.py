@@ -1,0 +1,85 @@
+"""Programs that PyTorch's own tests keep: ExportDB's examples and the samples of ``hop_db``, as one kind of case."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch._export.db.examples import all_examples
+from torch.testing._internal.hop_db import hop_db
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+
+import lowtide
+from lowtide.replay import ReplayReport, replay
+
+OFF: dict[str, Any] = {}
+ON: dict[str, Any] = {"in_place": True, "elide_copies": True, "fold_constants": True, "reorder": True}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program that is still to be exported.
+
+    Args:
+        name: for people and for lists of exemptions.
+        make: builds the module, and its positional and keyword arguments, from a fixed seed.
+        dynamic_shapes: as ``torch.export.export`` takes them.
+    """
+
+    name: str
+    make: Callable[[], tuple[nn.Module, tuple[Any, ...], dict[str, Any]]]
+    dynamic_shapes: Any = None
+
+
+@dataclass(frozen=True)
+class Export:
+    """A case, exported; ``call`` is one call's arguments, or None for the example inputs."""
+
+    program: torch.export.ExportedProgram
+    inputs: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+class _Bound(nn.Module):
+    """A function with everything bound that is no tensor; it takes the tensors, flat."""
+
+    def __init__(self, function: Callable[..., Any], given: Any) -> None:
+        super().__init__()
+        self.function = function
+        self.leaves, self.spec = tree_flatten(given)
+
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        rest = iter(tensors)
+        leaves = [next(rest) if isinstance(leaf, torch.Tensor) else leaf for leaf in self.leaves]
+        args, kwargs = tree_unflatten(leaves, self.spec)
+        return self.function(*args, **kwargs)
+
+
+def export_db() -> Iterator[Case]:
+    """Every example of ExportDB."""
+    for name, found in sorted(all_examples().items()):
+        yield Case(
+            name,
+            lambda found=found: (found.model, found.example_args, dict(found.example_kwargs)),  # type: ignore[misc]
+            found.dynamic_shapes,
+        )
+
+
+def higher_order() -> Iterator[Case]:
+    """Every sample of every higher-order operator, in every type that it takes; in float32 if it says none."""
+    for entry in hop_db:
+        for dtype in sorted(entry.dtypes or {torch.float32}, key=str):
+            name = f"{entry.name}-{entry.variant_test_name}-{str(dtype).removeprefix('torch.')}"
+            yield Case(name, lambda entry=entry, dtype=dtype: _sample(entry, dtype))  # type: ignore[misc]
+
+
+def _sample(entry: Any, dtype: torch.dtype) -> tuple[nn.Module, tuple[Any, ...], dict[str, Any]]:
+    torch.manual_seed(0)
+    (sample,) = entry.sample_inputs("cpu", dtype)
+    given = ((sample.input, *sample.args), dict(sample.kwargs))
+    tensors = [leaf for leaf in tree_flatten(given)[0] if isinstance(leaf, torch.Tensor)]
+    return _Bound(entry.op, given), tuple(tensors), {}
