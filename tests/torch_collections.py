@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 from torch._export.db.examples import all_examples
 from torch.testing._internal.hop_db import hop_db
-from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 import lowtide
-from lowtide.replay import ReplayReport, replay
+from lowtide.replay import replay
 
 OFF: dict[str, Any] = {}
 ON: dict[str, Any] = {"in_place": True, "elide_copies": True, "fold_constants": True, "reorder": True}
@@ -33,15 +33,6 @@ class Case:
     name: str
     make: Callable[[], tuple[nn.Module, tuple[Any, ...], dict[str, Any]]]
     dynamic_shapes: Any = None
-
-
-@dataclass(frozen=True)
-class Export:
-    """A case, exported; ``call`` is one call's arguments, or None for the example inputs."""
-
-    program: torch.export.ExportedProgram
-    inputs: tuple[Any, ...]
-    kwargs: dict[str, Any] = field(default_factory=dict)
 
 
 class _Bound(nn.Module):
@@ -83,3 +74,37 @@ def _sample(entry: Any, dtype: torch.dtype) -> tuple[nn.Module, tuple[Any, ...],
     given = ((sample.input, *sample.args), dict(sample.kwargs))
     tensors = [leaf for leaf in tree_flatten(given)[0] if isinstance(leaf, torch.Tensor)]
     return _Bound(entry.op, given), tuple(tensors), {}
+
+
+def exported(case: Case) -> torch.export.ExportedProgram:
+    """Export a case; with TorchDynamo if tracing alone does not do, as for operators that need it."""
+    torch._dynamo.reset()
+    model, args, kwargs = case.make()
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        for strict in (False, True):
+            try:
+                return torch.export.export(
+                    model, args, kwargs, dynamic_shapes=case.dynamic_shapes, strict=strict
+                )
+            except Exception:
+                if strict:
+                    raise
+    raise AssertionError("not reached")
+
+
+def hold(case: Case) -> None:
+    """Export, and decompose as well; plan with everything off and with everything on, verify, replay.
+
+    Raises:
+        Exception: whatever torch or Lowtide has to say against it.
+        AssertionError: eager PyTorch computes other bits, or an output is undefined.
+    """
+    program = exported(case)
+    for form in (program, program.run_decompositions()):
+        for options in (OFF, ON):
+            plan = lowtide.plan(form, packer="first-fit", **options)
+            assert lowtide.verify(plan, form, **options).followed
+            report = replay(form, plan, **options)
+            assert report.eager_differences == ()
+            assert report.undefined == ()

@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind as TorchInputKind
 from torch.export.graph_signature import OutputKind as TorchOutputKind
+from torch.utils._pytree import tree_leaves
 
 from lowtide.constants import ROOT
 from lowtide.errors import InputError, UnsupportedError
@@ -85,6 +86,12 @@ class _Importer:
         self.overlapping: set[int] = set()
         specs = exported.graph_signature.input_specs if exported is not None else []
         self.specs = {spec.arg.name: spec for spec in specs}
+        examples = exported.example_inputs if exported is not None else None
+        self.example_offsets = {  # fakes that were read from a file have lost them
+            k: leaf.storage_offset()
+            for k, leaf in enumerate(tree_leaves(examples or ()))
+            if isinstance(leaf, torch.Tensor)
+        }
 
     def run(self, name: str) -> Imported:
         self.walker.walk(self.module, ROOT, "root", None)
@@ -125,6 +132,8 @@ class _Importer:
             if kind == "user":
                 position = self.memory.own(path, 0, fake, "input")
                 root.params.append(position)
+                if self.example_offsets.get(sum(i.kind == "user" for i in self.inputs)):
+                    self.memory.parts.add(position)
             else:
                 position = self.constant(path, fake, real)
         self.inputs.append(Input(node, kind, position, target, real))
@@ -148,6 +157,8 @@ class _Importer:
             position = self.memory.own(path, 0, fake, "constant")
             self.overlapping |= {first, position}
         self.walker.tensors[position] = real
+        if real.storage_offset():
+            self.memory.parts.add(position)
         return position
 
     def origin(self, node: fx.Node) -> tuple[InputKind, str | None, Any]:
