@@ -42,7 +42,7 @@ def test_a_program_that_breaks_its_own_bound_is_said_to() -> None:
     column, mask = torch.randn(4, 1), torch.ones(4, 4) > 0
     program = exported(lambda x, m: torch.masked_select(x * 1.0, m) * 2, column, mask)
     plan = lowtide.plan(program)
-    message = "^root/masked_select spans 64 bytes in this run, and the program says that it never spans more than 16"
+    message = "^root/masked_select spans 64 bytes in this run, .* that it never spans more than 16: "
     with pytest.raises(ProgramError, match=message):
         replay(program, plan, (column, mask))
     assert replay(program, plan, (column, mask & (torch.arange(4) < 1))).runs == 2
@@ -50,7 +50,7 @@ def test_a_program_that_breaks_its_own_bound_is_said_to() -> None:
 
 def test_a_layout_that_only_eager_refuses() -> None:
     program = exported(lambda x: x.view(12) * 2, torch.rand(3, 4))
-    with pytest.raises(ProgramError, match="^run 0: eager PyTorch raises, whatever the plan: RuntimeError: view"):
+    with pytest.raises(ProgramError, match=r"^run 0: eager PyTorch raises, whatever .*: RuntimeError: view"):
         replay(program, lowtide.plan(program), (torch.rand(4, 3).t(),))
 
 
@@ -115,7 +115,7 @@ def test_undefined_outputs_on_the_command_line(tmp_path: Any) -> None:
 
 
 def test_complex_composites_are_computed_as_they_are() -> None:
-    """Under a dispatch mode PyTorch loses the conjugate in them; functions are no operators, and stay watched."""
+    """Under a dispatch mode PyTorch computes them otherwise."""
     c = torch.complex(torch.rand(2, 4), torch.rand(2, 4))
     for decompose in (False, True):
         program = exported(lambda c: (torch.linalg.vecdot(c * 1, c + 1), torch.vdot(c[0], c[1] * 2)), c)

@@ -38,7 +38,12 @@ EXEMPT_OPERATORS = {
 
 FAST = (
     *("cond_operands", "dynamic_shape_map", "model_attr_mutation", "user_input_mutation"),
-    *("scan-simple-float32", "map-nested-int64", "while_loop-simple-float32", "auto_functionalize-simple-float32"),
+    *(
+        "scan-simple-float32",
+        "map-nested-int64",
+        "while_loop-simple-float32",
+        "auto_functionalize-simple-float32",
+    ),
 )
 
 

@@ -39,7 +39,7 @@ def replay(
     """Run FILE.pt2 on its example inputs with every tensor at its planned offset; compare every bit.
 
     Dead bytes are poisoned, and the reference is the same program with separate storage. Exits 1 at the first
-    step that reads a wrong byte.
+    step that reads a wrong byte, 2 if the program itself fails on its inputs.
 
     [bold]Examples[/]
 

@@ -41,7 +41,7 @@ class ReplayReport:
         points: program points executed, over all runs.
         outputs: tensors compared at the end of runs.
         eager_differences: where eager PyTorch computes other bits, such as a scan in another order.
-        undefined: positions of the outputs that the program makes with ``empty`` or its kind and never writes.
+        undefined: positions of outputs that the program makes with ``empty`` or its kind and never writes.
     """
 
     runs: int

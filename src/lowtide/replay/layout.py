@@ -40,15 +40,15 @@ class Layouts:
         fake = self._fakes[value]
         shape = [extent_of(d) for d in fake.shape]
         if len(shape) != tensor.dim():
-            return tensor.stride()
+            return tuple(tensor.stride())
         for extent, size in zip(shape, tensor.shape, strict=True):
             if getattr(extent, "is_Symbol", False):
                 self._known[extent] = int(size)
         if [self._number(extent) for extent in shape] != list(tensor.shape):
-            return tensor.stride()
+            return tuple(tensor.stride())
         strides = [self._number(extent_of(s)) for s in fake.stride()]
         found = tuple(s for s in strides if s is not None)
-        return found if len(found) == len(strides) else tensor.stride()
+        return found if len(found) == len(strides) else tuple(tensor.stride())
 
     def _number(self, extent: Extent) -> int | None:
         """An extent as it is in this run; None if that is not known."""

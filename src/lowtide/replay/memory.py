@@ -108,14 +108,15 @@ class ArenaMemory:
         assert wanted.size is not None
         if needed > wanted.size:
             raise ProgramError(
-                f"{wanted.name} spans {needed} bytes in this run, and the program says that it never spans more "
-                f"than {wanted.size}: these inputs, or the bounds that it was exported with, are wrong"
+                f"{wanted.name} spans {needed} bytes in this run, and the program says that it never spans "
+                f"more than {wanted.size}: these inputs, or the bounds that it was exported with, are wrong"
             )
         if wanted.size > buffer.size:
             raise ReplayError(f"{wanted.name} needs {wanted.size} bytes; the plan gives it {buffer.size}")
         if offset < 0 or offset + needed > arena.numel():
             raise ReplayError(
-                f"{wanted.name} takes bytes {offset} to {offset + needed}, outside its arena of {arena.numel()}"
+                f"{wanted.name} takes bytes {offset} to {offset + needed}, outside its arena of "
+                f"{arena.numel()}"
             )
         multiple = math.lcm(wanted.alignment, like.element_size())
         if offset % multiple:

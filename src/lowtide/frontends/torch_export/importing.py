@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -230,16 +229,13 @@ class _Importer:
             persistent = kind == "state" and not options.reset_state
             self.memory.change(position, kind=kind, planned=planned, persistent=persistent)
 
-
     def refuse_overlaps(self, written: Iterable[int], points_to: list[set[int]]) -> None:
-        """Refuse inputs and state that are changed where a change would be seen in another element too.
+        """Refuse inputs and state that are changed where several of their elements are one in memory.
 
         Raises:
             UnsupportedError: naming the first such.
         """
         storages, owner = self.memory.storages, {v.storage: p for p, v in enumerate(self.memory.values)}
-        given = [i.value for i in self.inputs if i.kind == "user" and i.value is not None]
-        sharing = Counter(_memory(self.memory.fakes[value]) for value in given)
         for storage in sorted({s for v in written for s in points_to[v]}):
             fake = self.memory.fakes.get(owner.get(storage, -1))
             if fake is None or storages[storage].kind not in ("input", "constant"):
@@ -249,16 +245,6 @@ class _Importer:
                     f"{storages[storage].name} is changed, but several of its elements are one in memory: "
                     "export the program with a clone of it"
                 )
-            if storages[storage].kind == "input" and sharing[_memory(fake)] > 1:
-                raise UnsupportedError(
-                    f"{storages[storage].name} is changed, but shares its memory with another input: "
-                    "export the program with a clone of it"
-                )
-
-
-def _memory(fake: torch.Tensor) -> int:
-    """Identity of a tensor's storage."""
-    return int(fake.untyped_storage()._cdata)
 
 
 def _address(tensor: torch.Tensor) -> int:
@@ -270,8 +256,4 @@ def _address(tensor: torch.Tensor) -> int:
 
 def _same_place(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether two tensors that share memory are the same elements of it."""
-    return bool(
-        a.storage_offset() == b.storage_offset()
-        and same_places(a, b)
-        and a.dtype == b.dtype
-    )
+    return bool(a.storage_offset() == b.storage_offset() and same_places(a, b) and a.dtype == b.dtype)

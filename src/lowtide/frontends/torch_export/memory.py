@@ -93,8 +93,9 @@ class Memory:
         start = self._distance(tensor, root)
         if isinstance(extent, int) and isinstance(mine, int) and not 0 <= start <= extent - mine:
             raise UnsupportedError(
-                f"value {name!r} spans bytes {start} to {start + mine} of {self.values[root].name!r}, of which "
-                f"it is a view, and that has {extent}: pass the whole tensor to the program, not a part of it"
+                f"value {name!r} spans bytes {start} to {start + mine} of {self.values[root].name!r}, of "
+                f"which it is a view, and that has {extent}: pass the whole tensor to the program, not a "
+                "part of it"
             )
         layout = layout_key(tensor, extent) if extent is not None else ""
         position = self._add(Value(name, region, None, (root,), layout), None)
@@ -122,7 +123,7 @@ class Memory:
         offsets = extent_of(tensor.storage_offset()), extent_of(base.storage_offset())
         if not all(isinstance(offset, int) for offset in offsets):
             return 0
-        return offsets[0] * tensor.itemsize - offsets[1] * base.itemsize
+        return int(offsets[0] * tensor.itemsize - offsets[1] * base.itemsize)
 
     def place(
         self,
