@@ -108,6 +108,10 @@ def test_an_absolute_offset_into_more_than_the_program_has_is_refused(tmp_path: 
         lowtide.plan(torch.export.export(Lambda(lambda x: torch.as_strided(x, (2,), (1,), 6)), (ROW[:4],)))
 
 
+def test_a_view_of_nothing_may_begin_behind_the_end() -> None:
+    run(lambda x: (x * 2)[2:, 1:].sum() + x, torch.rand(2, 3))
+
+
 # Inputs.
 
 

@@ -91,7 +91,8 @@ class Memory:
         root = self._roots[base]
         extent, mine = self._extents[root], extent_bytes(tensor)
         start = self._distance(tensor, root)
-        if isinstance(extent, int) and isinstance(mine, int) and not 0 <= start <= extent - mine:
+        known = isinstance(extent, int) and isinstance(mine, int)
+        if known and mine and not 0 <= start <= extent - mine:  # an empty view may be anywhere
             raise UnsupportedError(
                 f"value {name!r} spans bytes {start} to {start + mine} of {self.values[root].name!r}, of "
                 f"which it is a view, and that has {extent}: pass the whole tensor to the program, not a "
