@@ -40,8 +40,18 @@ class VerificationError(LowtideError):
         super().__init__(f"the plan is wrong: {self.violations[0]}{more}")
 
 
+def first_line(error: BaseException) -> str:
+    """Somebody else's exception on one line: its type, and the first line of what it says."""
+    said = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
+
+
 class ReplayError(LowtideError):
     """A planned run did not compute what the same program computes with separate storage."""
+
+
+class ProgramError(ReplayError):
+    """The program itself fails on these inputs, whatever its plan; the command line exits 2."""
 
 
 class UntestedVersionWarning(UserWarning):

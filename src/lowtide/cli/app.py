@@ -19,6 +19,7 @@ from lowtide.cli import audit, check, compare, diff, explain, plan, repack, repl
 from lowtide.errors import (
     InfeasibleError,
     LowtideError,
+    ProgramError,
     ReplayError,
     UntestedVersionWarning,
     VerificationError,
@@ -83,6 +84,8 @@ def main() -> NoReturn:
     try:
         app()
         sys.exit(0)
+    except ProgramError as error:
+        _fail(error, 2)
     except (VerificationError, ReplayError, InfeasibleError) as error:
         _fail(error, 1)
     except LowtideError as error:

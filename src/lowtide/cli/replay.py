@@ -39,7 +39,7 @@ def replay(
     """Run FILE.pt2 on its example inputs with every tensor at its planned offset; compare every bit.
 
     Dead bytes are poisoned, and the reference is the same program with separate storage. Exits 1 at the first
-    step that reads a wrong byte.
+    step that reads a wrong byte, 2 if the program itself fails on its inputs.
 
     [bold]Examples[/]
 
@@ -87,6 +87,8 @@ def replay(
         f"{file}: {report.runs} runs in an arena of {plan.arena_bytes:,} bytes, {report.points:,} points, "
         f"{report.outputs} outputs: every bit as with separate storage"
     )
+    for output in report.undefined:
+        typer.echo(f"  output {output}: undefined bytes, which the program makes and never writes")
     for difference in report.eager_differences:
         typer.echo(f"  {difference}")
     if not report.eager_differences:

@@ -14,13 +14,15 @@ import torch
 from torch.utils._pytree import tree_flatten
 
 from lowtide.api import Loaded, load, make_request
-from lowtide.errors import InputError, LowtideError, ReplayError
+from lowtide.errors import InputError, LowtideError, ProgramError, ReplayError, first_line
 from lowtide.frontends.torch_export import Imported
 from lowtide.lowering import lower
 from lowtide.replay.compare import require_same
 from lowtide.replay.eager import Eager, EagerDifference
+from lowtide.replay.inputs import require_apart
 from lowtide.replay.interpreter import Interpreter
 from lowtide.replay.memory import ArenaMemory, SeparateMemory
+from lowtide.replay.undefined import undefined_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,12 +41,14 @@ class ReplayReport:
         points: program points executed, over all runs.
         outputs: tensors compared at the end of runs.
         eager_differences: where eager PyTorch computes other bits, such as a scan in another order.
+        undefined: positions of outputs that the program makes with ``empty`` or its kind and never writes.
     """
 
     runs: int
     points: int
     outputs: int
     eager_differences: tuple[EagerDifference, ...] = ()
+    undefined: tuple[int, ...] = ()
 
 
 def replay(
@@ -75,7 +79,9 @@ def replay(
 
     Raises:
         ReplayError: a step read a byte that its plan had spoilt, or eager PyTorch computes something else.
-        InputError: the source is no program, or is imported already, with options of its own.
+        ProgramError: the program itself raises on these inputs, or breaks the bounds that it states.
+        InputError: the source is no program, or is imported already, with options of its own; or an input
+            that the program changes shares memory with another.
     """
     imported = _imported(source, request)
     calls = _calls(imported, inputs) * times
@@ -89,6 +95,7 @@ def replay(
         for run, call in enumerate(calls):
             state = torch.random.get_rng_state()
             flat = tree_flatten(_arguments(call))[0]
+            require_apart(imported, flow, flat)
             with torch.inference_mode():  # autograd's rules for views in place are no concern of a plan
                 points += _lockstep(reference, planned, flat)
             changed = reference.kept()
@@ -100,7 +107,8 @@ def replay(
                 differences += beside.differences(run, _arguments(call), expected, changed, tolerance)
             if progress is not None:
                 progress(run + 1, len(calls))
-    return ReplayReport(len(calls), points, outputs, tuple(differences))
+    undefined = tuple(sorted(undefined_outputs(imported, flow)))
+    return ReplayReport(len(calls), points, outputs, tuple(differences), undefined)
 
 
 def _imported(source: Any, request: dict[str, Any]) -> Imported:
@@ -128,14 +136,21 @@ def _lockstep(reference: Interpreter, planned: Interpreter, arguments: Sequence[
         planned.prepare()
         require_same(where, list(reference.reads()), list(planned.reads()))
         random = torch.random.get_rng_state()
-        reference.perform()
+        try:
+            reference.perform()
+        except LowtideError:
+            raise
+        except Exception as error:
+            raise ProgramError(
+                f"{where}: the program itself raises here, whatever its plan: {first_line(error)}"
+            ) from error
         torch.random.set_rng_state(random)
         try:
             planned.perform()
         except LowtideError:
             raise
         except Exception as error:
-            raise ReplayError(f"{where} fails in the planned arena: {error}") from error
+            raise ReplayError(f"{where} fails in the planned arena: {first_line(error)}") from error
         expected, found = list(reference.written()), list(planned.written())
         require_same(f"{where}, reading back its results,", expected, found)
         planned.advance()

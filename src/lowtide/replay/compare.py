@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -35,9 +36,22 @@ def same_bits(a: Any, b: Any) -> bool:
 
 
 def largest_difference(a: torch.Tensor, b: torch.Tensor) -> float:
-    """The largest absolute difference between elements; of complex numbers, their distance."""
-    gap = (_wide(a) - _wide(b)).abs()
-    return float(gap.nan_to_num(0.0).max()) if gap.numel() else 0.0
+    """The largest absolute difference between elements; of complex numbers, their distance.
+
+    NaN where one is no number and the other is. 0 only if all are equal, whatever the sign of a zero or the
+    payload of a NaN: whole numbers that differ beyond what a float tells apart differ by 1 at least.
+    """
+    gap = (_wide(a) - _wide(b)).abs().masked_fill((a == b) | (a.isnan() & b.isnan()), 0.0)
+    if not a.is_floating_point() and not a.is_complex():
+        gap = torch.where(a == b, gap, gap.clamp(min=1.0))
+    return float(gap.max()) if gap.numel() else 0.0
+
+
+def in_words(difference: float) -> str:
+    """How far apart, as ``largest_difference`` says it: ``by 0.03``."""
+    if math.isnan(difference):
+        return "by NaN where the other has a number"
+    return f"by {difference:.3g}" if difference else "only in the sign of a zero or the payload of a NaN"
 
 
 def is_close(a: torch.Tensor, b: torch.Tensor, tolerance: float) -> bool:

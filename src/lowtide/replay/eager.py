@@ -10,8 +10,9 @@ import torch
 from torch import fx
 from torch.utils._pytree import tree_flatten
 
-from lowtide.errors import ReplayError
-from lowtide.replay.compare import is_close, largest_difference, same_bits
+from lowtide.errors import ProgramError, ReplayError, first_line
+from lowtide.replay.compare import in_words, is_close, largest_difference, same_bits
+from lowtide.replay.undefined import DefineEmpty
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +36,8 @@ class EagerDifference:
 
     def __str__(self) -> str:
         what = f"output {self.output}" if isinstance(self.output, int) else self.output
-        return f"run {self.run}, {what}: differs from eager by at most {self.largest:.3g}"
+        far = f"by at most {self.largest:.3g}" if self.largest > 0 else in_words(self.largest)
+        return f"run {self.run}, {what}: differs from eager {far}"
 
 
 class Eager:
@@ -82,12 +84,19 @@ class Eager:
 
         Raises:
             ReplayError: a tensor differs by more, or is of another shape or type.
+            ProgramError: eager PyTorch raises.
         """
         if run and self._imported.options.reset_state:
             self._load()
         args, kwargs = copy.deepcopy(call)
         given = tree_flatten((args, kwargs))[0]
-        found = tree_flatten(self._run(*args, **kwargs))[0]
+        try:
+            with DefineEmpty():
+                found = tree_flatten(self._run(*args, **kwargs))[0]
+        except Exception as error:
+            raise ProgramError(
+                f"run {run}: eager PyTorch raises, whatever the plan: {first_line(error)}"
+            ) from error
         pairs: list[tuple[int | str, Any, Any]] = list(zip(range(len(found)), found, outputs, strict=True))
         pairs += [(name, tensor, changed[name]) for name, tensor in self._kept(given) if name in changed]
         for output, want, have in pairs:
@@ -95,10 +104,13 @@ class Eager:
                 continue
             what = f"run {run}, {f'output {output}' if isinstance(output, int) else output}"
             if want.shape != have.shape or want.dtype != have.dtype:
-                raise ReplayError(f"{what}: eager PyTorch has {want.dtype} {tuple(want.shape)}")
+                raise ReplayError(
+                    f"{what}: eager PyTorch has {want.dtype} {tuple(want.shape)}, "
+                    f"the replay {have.dtype} {tuple(have.shape)}"
+                )
             largest = largest_difference(want, have)
             if not is_close(want, have, tolerance):
-                raise ReplayError(f"{what}: eager PyTorch differs by {largest:.3g}")
+                raise ReplayError(f"{what}: eager PyTorch differs {in_words(largest)}")
             yield EagerDifference(run, output, largest)
 
     def _kept(self, given: Sequence[Any]) -> Iterator[tuple[str, Any]]:

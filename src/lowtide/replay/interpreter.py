@@ -14,9 +14,9 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from lowtide.errors import ReplayError
-from lowtide.frontends.torch_export.calls import is_higher_order
 from lowtide.frontends.torch_export.effects import schema_holder
 from lowtide.frontends.torch_export.inplace import out_variant
+from lowtide.replay.layout import Layouts, fill
 from lowtide.replay.scope import Frame, Scope
 from lowtide.replay.undefined import DefineEmpty
 
@@ -44,6 +44,7 @@ class Interpreter:
         self.imported, self.flow, self.memory = imported, flow, memory
         self.program = imported.program
         self.scope = Scope(imported, flow)
+        self.layouts = Layouts(imported.fakes)
         self.tick = 0
 
     # One invocation.
@@ -205,18 +206,17 @@ class Interpreter:
     def run_step(self, point: Point) -> None:
         node = self.scope.node_of(point.activation, point.step)
         args, kwargs = self.scope.arguments(point.activation, node)
+        region = self.flow.activations[point.activation].region
+        position = self.imported.regions[region].values.get(node)
         with contextlib.ExitStack() as stack:
             for mode in self.scope.modes(point.activation):
                 stack.enter_context(mode)
             plain = not any(True for _ in self.scope.modes(point.activation))
-            if not is_higher_order(node):  # those do not run under a mode that they do not know
-                stack.enter_context(DefineEmpty())
+            stack.enter_context(DefineEmpty())
             found = self.call(point.activation, node, args, kwargs)
             over = self.overwritten(point) if plain else None
             if over is not None:
-                found = self.call_over(over, node, args, kwargs, found)
-        region = self.flow.activations[point.activation].region
-        position = self.imported.regions[region].values.get(node)
+                found = self.call_over(over, node, args, kwargs, found, position)
         self.scope.objects[point.activation, node] = self.settle(position, found, tree_leaves((args, kwargs)))
 
     def call(self, activation: int, node: fx.Node, args: Any, kwargs: Any) -> Any:
@@ -236,20 +236,24 @@ class Interpreter:
                 return written
         return None
 
-    def call_over(self, storage: int, node: fx.Node, args: Any, kwargs: Any, found: Any) -> Any:
+    def call_over(
+        self, storage: int, node: fx.Node, args: Any, kwargs: Any, found: Any, position: Any
+    ) -> Any:
         """Run the variant of an operator that writes into memory given to it: here, over what it reads.
 
         Args:
             storage: where the first result lies.
             args, kwargs: what the operator is given.
-            found: what it returned before, which tells the layouts of its results.
+            found: what it returned before.
+            position: positions of the results' values, whose layouts count.
         """
         operator = schema_holder(node.target)
         variant = None if operator is None else out_variant(operator)
         if variant is None:
             return found
         first, *others = tree_leaves(found)
-        outs = [self.memory.place(storage, first), *map(torch.empty_like, others)]
+        like = self.layouts.like(tree_leaves(position)[0], first)
+        outs = [self.memory.place(storage, like), *map(torch.empty_like, others)]
         places = [out.data_ptr() for out in outs]
         target, names = variant
         target(*args, **kwargs, **dict(zip(names, outs, strict=True)))
@@ -274,8 +278,8 @@ class Interpreter:
         """A copy of a tensor in the storage that belongs to a value."""
         storage = self.program.values[value].storage
         assert storage is not None
-        placed = self.memory.place(storage, tensor)
-        placed.copy_(tensor.detach())
+        placed = self.memory.place(storage, self.layouts.like(value, tensor))
+        fill(placed, tensor.detach())
         return placed
 
     # Copies: at a call's start, a region's end, a back edge, and the writebacks at the very end.
@@ -317,8 +321,10 @@ class Interpreter:
         """Write one slice of a stacked result."""
         if copy.target_storage is None:
             raise ReplayError("a loop stacks a result that is no tensor")
+        assert copy.target is not None
         if frame.results[k] is None:
-            like = torch.empty((frame.trips, *part.shape), dtype=part.dtype)
+            stacked = torch.empty((frame.trips, *part.shape), dtype=part.dtype, device="meta")
+            like = self.layouts.like(copy.target.value, stacked)
             frame.results[k] = self.memory.place(copy.target_storage, like)
         frame.results[k][index].copy_(part)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Protocol
 
 import torch
 
-from lowtide.errors import ReplayError
+from lowtide.errors import ProgramError, ReplayError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,7 +23,10 @@ class Memory(Protocol):
     """Gives out the bytes of storages."""
 
     def place(self, storage: int, like: torch.Tensor) -> torch.Tensor:
-        """A tensor with the storage's bytes and the shape, strides and type of ``like``."""
+        """A tensor with the storage's bytes and the shape, strides and type of ``like``, which has none.
+
+        It begins its own ``untyped_storage()``: ``as_strided`` counts from there, whatever lies around it.
+        """
         ...
 
     def coincide(self, a: int, b: int) -> bool:
@@ -88,6 +92,7 @@ class ArenaMemory:
 
         Raises:
             ReplayError: the plan has no place for it, or one too small, misaligned or outside the arena.
+            ProgramError: the tensor is larger than the program says that it can be.
         """
         wanted = self.program.storages[storage]
         if storage not in self.buffer_of:
@@ -98,17 +103,26 @@ class ArenaMemory:
             return SeparateMemory().place(storage, like)
         position = self.buffer_of[storage]
         buffer, offset = self.plan.problem.buffers[position], self.plan.offsets[position]
-        needed = _span(like) * like.element_size()
+        needed = span(like) * like.element_size()
         arena = self.arenas[buffer.arena]
-        if max(needed, wanted.size or 0) > buffer.size or offset < 0 or offset + needed > arena.numel():
-            raise ReplayError(
-                f"{wanted.name} needs {wanted.size} bytes; the plan gives it {buffer.size} at {offset} "
-                f"in an arena of {arena.numel()}"
+        assert wanted.size is not None
+        if needed > wanted.size:
+            raise ProgramError(
+                f"{wanted.name} spans {needed} bytes in this run, and the program says that it never spans "
+                f"more than {wanted.size}: these inputs, or the bounds that it was exported with, are wrong"
             )
-        if offset % wanted.alignment or offset % like.element_size():
-            raise ReplayError(f"{wanted.name} is at {offset}, not at a multiple of {wanted.alignment}")
-        flat = arena[offset : offset + needed].view(like.dtype)
-        return flat.as_strided(like.shape, like.stride())
+        if wanted.size > buffer.size:
+            raise ReplayError(f"{wanted.name} needs {wanted.size} bytes; the plan gives it {buffer.size}")
+        if offset < 0 or offset + needed > arena.numel():
+            raise ReplayError(
+                f"{wanted.name} takes bytes {offset} to {offset + needed}, outside its arena of "
+                f"{arena.numel()}"
+            )
+        multiple = math.lcm(wanted.alignment, like.element_size())
+        if offset % multiple:
+            raise ReplayError(f"{wanted.name} is at {offset}, not at a multiple of {multiple}")
+        bytes_ = arena.untyped_storage()[offset : offset + needed]
+        return torch.empty(0, dtype=like.dtype).set_(bytes_, 0, like.shape, like.stride())
 
     def coincide(self, a: int, b: int) -> bool:
         """Whether two storages have one offset and one size in one arena."""
@@ -189,7 +203,7 @@ def _alive_sets(plan: Plan) -> dict[int, frozenset[int]]:
     return found
 
 
-def _span(tensor: torch.Tensor) -> int:
+def span(tensor: torch.Tensor) -> int:
     """Elements from the first to the last that a tensor's strides reach, both included."""
     if tensor.numel() == 0:
         return 0

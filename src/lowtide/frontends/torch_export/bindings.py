@@ -75,6 +75,7 @@ class Imported:
         regions: one entry a region, in the order of ``program.regions``.
         inputs: placeholders of the root in graph order; the ``user`` ones are the flattened arguments.
         tensors: the real tensor behind each constant and state value, in whichever region.
+        fakes: the fake tensor of each value that has a storage of its own: how it lies in it.
         outputs: user outputs in the order of the root's outputs: nodes, or constants.
         graph_module: the root's graph.
         options: what was asked.
@@ -85,6 +86,7 @@ class Imported:
     regions: tuple[RegionBinding, ...]
     inputs: tuple[Input, ...]
     tensors: Mapping[int, torch.Tensor]
+    fakes: Mapping[int, torch.Tensor]
     outputs: tuple[Any, ...]
     graph_module: fx.GraphModule
     options: Options

@@ -12,6 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind as TorchInputKind
 from torch.export.graph_signature import OutputKind as TorchOutputKind
+from torch.utils._pytree import tree_leaves
 
 from lowtide.constants import ROOT
 from lowtide.errors import InputError, UnsupportedError
@@ -20,7 +21,7 @@ from lowtide.frontends.torch_export.draft import RegionDraft, position_of
 from lowtide.frontends.torch_export.effects import is_traced
 from lowtide.frontends.torch_export.loading import load
 from lowtide.frontends.torch_export.memory import Memory, require_memory
-from lowtide.frontends.torch_export.sizes import Bounds
+from lowtide.frontends.torch_export.sizes import Bounds, overlaps_itself, same_places
 from lowtide.frontends.torch_export.walk import Walker
 from lowtide.options import Options
 from lowtide.program import Program, StorageKind
@@ -84,6 +85,12 @@ class _Importer:
         self.overlapping: set[int] = set()
         specs = exported.graph_signature.input_specs if exported is not None else []
         self.specs = {spec.arg.name: spec for spec in specs}
+        examples = exported.example_inputs if exported is not None else None
+        self.example_offsets = {  # fakes that were read from a file have lost them
+            k: leaf.storage_offset()
+            for k, leaf in enumerate(tree_leaves(examples or ()))
+            if isinstance(leaf, torch.Tensor)
+        }
 
     def run(self, name: str) -> Imported:
         self.walker.walk(self.module, ROOT, "root", None)
@@ -108,6 +115,7 @@ class _Importer:
             regions=tuple(binding for _, binding in frozen),
             inputs=tuple(self.inputs),
             tensors=self.walker.tensors,
+            fakes=self.memory.fakes,
             outputs=tuple(returned),
             graph_module=self.module,
             options=self.options,
@@ -123,6 +131,8 @@ class _Importer:
             if kind == "user":
                 position = self.memory.own(path, 0, fake, "input")
                 root.params.append(position)
+                if self.example_offsets.get(sum(i.kind == "user" for i in self.inputs)):
+                    self.memory.parts.add(position)
             else:
                 position = self.constant(path, fake, real)
         self.inputs.append(Input(node, kind, position, target, real))
@@ -146,6 +156,8 @@ class _Importer:
             position = self.memory.own(path, 0, fake, "constant")
             self.overlapping |= {first, position}
         self.walker.tensors[position] = real
+        if real.storage_offset():
+            self.memory.parts.add(position)
         return position
 
     def origin(self, node: fx.Node) -> tuple[InputKind, str | None, Any]:
@@ -200,6 +212,7 @@ class _Importer:
             raise UnsupportedError(
                 f"{', '.join(names)}: changed, but shares part of its memory with another tensor"
             )
+        self.refuse_overlaps(written, points_to)
         state = {s for v in written for s in points_to[v] if self.memory.storages[s].kind == "constant"}
         returned = {s for v in outputs for s in points_to[v]}
         planned_by_kind: Mapping[StorageKind, bool] = {
@@ -216,6 +229,23 @@ class _Importer:
             persistent = kind == "state" and not options.reset_state
             self.memory.change(position, kind=kind, planned=planned, persistent=persistent)
 
+    def refuse_overlaps(self, written: Iterable[int], points_to: list[set[int]]) -> None:
+        """Refuse inputs and state that are changed where several of their elements are one in memory.
+
+        Raises:
+            UnsupportedError: naming the first such.
+        """
+        storages, owner = self.memory.storages, {v.storage: p for p, v in enumerate(self.memory.values)}
+        for storage in sorted({s for v in written for s in points_to[v]}):
+            fake = self.memory.fakes.get(owner.get(storage, -1))
+            if fake is None or storages[storage].kind not in ("input", "constant"):
+                continue
+            if overlaps_itself(fake):
+                raise UnsupportedError(
+                    f"{storages[storage].name} is changed, but several of its elements are one in memory: "
+                    "export the program with a clone of it"
+                )
+
 
 def _address(tensor: torch.Tensor) -> int:
     """Where a tensor's memory is; of a fake or meta tensor, which has none, the identity of its storage."""
@@ -226,9 +256,4 @@ def _address(tensor: torch.Tensor) -> int:
 
 def _same_place(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether two tensors that share memory are the same elements of it."""
-    return bool(
-        a.storage_offset() == b.storage_offset()
-        and a.shape == b.shape
-        and a.stride() == b.stride()
-        and a.dtype == b.dtype
-    )
+    return bool(a.storage_offset() == b.storage_offset() and same_places(a, b) and a.dtype == b.dtype)

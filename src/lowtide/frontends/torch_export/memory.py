@@ -15,6 +15,7 @@ from lowtide.frontends.torch_export.sizes import (
     Extent,
     dtype_of,
     extent_bytes,
+    extent_of,
     has_memory,
     layout_key,
     shape_of,
@@ -38,6 +39,10 @@ class Memory:
         self.values: list[Value] = []
         self.bound: list[tuple[int, int]] = []
         """Pairs (parameter, value that some call passes for it)."""
+        self.fakes: dict[int, torch.Tensor] = {}
+        """The tensor that each value with a storage of its own was made for."""
+        self.parts: set[int] = set()
+        """Values whose first element is not the first of the storage that torch keeps them in."""
         self._alignment = alignment
         self._bounds = bounds
         self._extents: list[Extent | None] = []
@@ -73,6 +78,9 @@ class Memory:
         roots = tuple(dict.fromkeys(self._roots[a] for a in aliases))
         extent = extent_bytes(tensor)
         layout = _layout(tensor, extent) if all(self._extents[r] == extent for r in roots) else ""
+        self.fakes[len(self.values)] = tensor
+        if extent_of(tensor.storage_offset()) != 0:
+            self.parts.add(len(self.values))
         return self._add(Value(name, region, len(self.storages) - 1, roots, layout), extent)
 
     def view(self, name: str, region: int, tensor: torch.Tensor, base: int) -> int:
@@ -84,15 +92,41 @@ class Memory:
         require_memory(name, tensor)
         root = self._roots[base]
         extent, mine = self._extents[root], extent_bytes(tensor)
-        if isinstance(extent, int) and isinstance(mine, int) and mine > extent:
+        start = self._distance(tensor, root)
+        known = isinstance(extent, int) and isinstance(mine, int)
+        if known and mine and not 0 <= start <= extent - mine:  # an empty view may be anywhere
             raise UnsupportedError(
-                f"value {name!r} spans {mine} bytes, but {self.values[root].name!r}, of which it is a view, "
-                f"only {extent}: pass the whole tensor to the program, not a part of it"
+                f"value {name!r} spans bytes {start} to {start + mine} of {self.values[root].name!r}, of "
+                f"which it is a view, and that has {extent}: pass the whole tensor to the program, not a "
+                "part of it"
             )
         layout = _layout(tensor, extent) if extent is not None else ""
         position = self._add(Value(name, region, None, (root,), layout), None)
         self._roots[position] = root
         return position
+
+    def require_start(self, node: str, base: int) -> None:
+        """Refuse an offset that counts from the start of torch's storage where the program has only a part.
+
+        Raises:
+            UnsupportedError: naming the node that has the offset, and the part.
+        """
+        root = self._roots[base]
+        if root in self.parts:
+            raise UnsupportedError(
+                f"node {node!r}: its offset counts from the start of a tensor of which "
+                f"{self.values[root].name!r} is a part: pass the whole tensor to the program"
+            )
+
+    def _distance(self, tensor: torch.Tensor, root: int) -> int:
+        """Bytes from the start of a value to a view of it; 0 where the fake tensors do not tell."""
+        base = self.fakes.get(root)
+        if base is None or tensor.untyped_storage()._cdata != base.untyped_storage()._cdata:
+            return 0
+        offsets = extent_of(tensor.storage_offset()), extent_of(base.storage_offset())
+        if not all(isinstance(offset, int) for offset in offsets):
+            return 0
+        return int(offsets[0] * tensor.itemsize - offsets[1] * base.itemsize)
 
     def place(
         self,

@@ -75,6 +75,16 @@ def is_view(operator: torch._ops.OpOverload) -> bool:
     return bool(returns) and all(declared.alias_info is not None for declared in returns)
 
 
+def based_on(operator: torch._ops.OpOverload, node: Any) -> Any:
+    """The argument whose storage, as torch keeps it, ``as_strided`` and its kind count an offset from.
+
+    None if the offset is that of the argument itself.
+    """
+    given = {a.name: value for a, value in schema_arguments(operator, node.args, node.kwargs)}
+    absolute = _name(operator).startswith("as_strided") and given.get("storage_offset") is not None
+    return given["self"] if absolute else None
+
+
 def schema_arguments(
     operator: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: Any
 ) -> list[tuple[Any, Any]]:

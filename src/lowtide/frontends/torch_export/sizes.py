@@ -90,9 +90,33 @@ def layout_key(tensor: torch.Tensor, storage_extent: Extent) -> str:
         return ""
     if is_contiguous(shape, strides):
         return "C"
-    if _is_dense(shape, strides):
-        return f"{','.join(map(str, shape))}/{','.join(map(str, strides))}"
+    if _is_dense(shape, strides):  # a dimension of one element may have any stride
+        wide = [(d, s) for d, s in zip(shape, strides, strict=True) if d != 1]
+        return f"{','.join(str(d) for d, _ in wide)}/{','.join(str(s) for _, s in wide)}"
     return ""
+
+
+def overlaps_itself(tensor: torch.Tensor) -> bool:
+    """Whether several elements may be one in memory, as those of an expanded tensor are."""
+    shape, strides = [extent_of(d) for d in tensor.shape], [extent_of(s) for s in tensor.stride()]
+    if any(d == 0 for d in shape) or is_contiguous(shape, strides):
+        return False
+    wide = [(s, d) for d, s in zip(shape, strides, strict=True) if d != 1]
+    if not all(isinstance(n, int) for pair in wide for n in pair):
+        return any(s == 0 for s, _ in wide)
+    reach = 0
+    for stride, size in sorted(wide):
+        if stride <= reach:
+            return True
+        reach += (size - 1) * stride
+    return False
+
+
+def same_places(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors have their elements at the same distances from the first."""
+    return a.shape == b.shape and all(
+        s == t for d, s, t in zip(a.shape, a.stride(), b.stride(), strict=True) if d != 1
+    )
 
 
 def _is_dense(shape: list[Extent], strides: list[Extent]) -> bool:

@@ -31,6 +31,7 @@ from lowtide.frontends.torch_export.draft import (
 from lowtide.frontends.torch_export.effects import Effect, EffectFinder, Leaf, positions_in, schema_holder
 from lowtide.frontends.torch_export.lazy import plain
 from lowtide.frontends.torch_export.memory import Memory, require_memory
+from lowtide.frontends.torch_export.operands import based_on
 from lowtide.frontends.torch_export.sharing import Sharing, sharing_of
 from lowtide.frontends.torch_export.source import source_of
 from lowtide.options import Options
@@ -136,6 +137,9 @@ class Walker:
             self._element(draft, node)
         elif (schema := schema_holder(target)) is not None:
             fake = self._marked(draft, node, schema)
+            base = based_on(schema, node)
+            if base is not None and (position := position_of(draft, base)) is not None:
+                self.memory.require_start(node.name, position)
             effect = self._finder.of_operator(node, fake, draft.fakes, draft.at)
             self._step(draft, node, fake, effect, str(schema))
         elif not calls.is_higher_order(node):
