@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lowtide.program import Call, Program, Region, Step, Storage, Value
+from lowtide.ir.program import Call, Program, Region, Step, Storage, Value
 
 RESIDUAL = 8
 """Every so many steps also read what this many steps before them made."""

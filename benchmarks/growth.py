@@ -29,7 +29,7 @@ from grown_programs import loops, straight
 from instances import load
 from lowtide import Buffer, Problem, _kernel
 from lowtide.pack import Options
-from lowtide.planner import plan_problem
+from lowtide.pack.planner import plan_problem
 from synthetic import DISTRIBUTIONS
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 from lowtide import Buffer, Problem
-from lowtide.frontends.csv import read_csv
-from lowtide.frontends.json import plan_from_json
-from lowtide.outputs.csv import problem_to_csv
+from lowtide.formats.csv.reading import read_csv
+from lowtide.formats.csv.writing import problem_to_csv
+from lowtide.formats.json.reading import plan_from_json
 
 DATA = Path(__file__).parent / "data" / "minimalloc"
 

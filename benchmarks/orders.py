@@ -25,13 +25,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from lowtide.reorder import Budget, Reordering, reorder
-from lowtide.reorder.exact import Search
-from lowtide.reorder.heuristics import beam, polish
-from lowtide.reorder.model import LiveRange, Model, Work
-from lowtide.reorder.solving import solve
-from lowtide.reorder.units import find_units
-from lowtide.verifier import verify
+from lowtide.transforms.reorder import Budget, Reordering, reorder
+from lowtide.transforms.reorder.exact import Search
+from lowtide.transforms.reorder.heuristics import beam, polish
+from lowtide.transforms.reorder.model import LiveRange, Model, Work
+from lowtide.transforms.reorder.solving import solve
+from lowtide.transforms.reorder.units import find_units
+from lowtide.verifier.checks import verify
 
 _TESTS = Path(__file__).parents[1] / "tests"
 sys.path[:0] = [str(_TESTS), str(_TESTS / "on_executorch")]
@@ -42,7 +42,7 @@ def exported(model: Any, inputs: Any) -> tuple[Reordering, float]:
     import torch
 
     from lowtide.frontends.torch_export import import_program
-    from lowtide.reorder.fx import node_edges
+    from lowtide.transforms.reorder.fx import node_edges
 
     with torch.no_grad():
         imported = import_program(torch.export.export(model, inputs))

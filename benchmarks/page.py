@@ -20,7 +20,7 @@ from typing import Any
 from lowtide import Buffer, Plan, Problem
 from lowtide.outputs.html import picture_to_html
 from lowtide.outputs.picture import make_picture
-from lowtide.planner import plan_problem
+from lowtide.pack.planner import plan_problem
 
 OPERATORS = ("conv2d", "add", "relu", "mm", "softmax")
 COLOURS = ("#4e79a7", "#f28e2b", "#e15759", "#76b7b2", "#59a14f")

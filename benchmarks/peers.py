@@ -37,7 +37,7 @@ from rich.table import Table
 from instances import DATA, Instance, load
 from lowtide import Buffer, Problem, _kernel
 from lowtide.pack import Options
-from lowtide.planner import plan_problem
+from lowtide.pack.planner import plan_problem
 
 MINIMALLOC = "LOWTIDE_MINIMALLOC"
 

@@ -24,7 +24,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from lowtide.errors import LowtideError
+from lowtide.base.errors import LowtideError
 from lowtide.executorch import MemoryPlanningPass, audit, repack
 
 _TESTS = Path(__file__).parents[1] / "tests"

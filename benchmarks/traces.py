@@ -13,9 +13,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from lowtide.frontends.csv import read_csv
+from lowtide.formats.csv.reading import read_csv
 from lowtide.pack import Options
-from lowtide.planner import plan_problem
+from lowtide.pack.planner import plan_problem
 
 DATA = Path(__file__).parent / "data"
 

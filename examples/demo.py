@@ -19,9 +19,9 @@ from torch import nn
 
 import lowtide
 from lowtide.api import Request, load
-from lowtide.hierarchy import POLICIES
+from lowtide.base.units import format_size
+from lowtide.pack.hierarchy import POLICIES
 from lowtide.replay import replay
-from lowtide.units import format_size
 
 
 class Router(nn.Module):

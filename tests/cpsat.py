@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
-from lowtide.problem import Buffer, Problem
+from lowtide.ir.problem import Buffer, Problem
 from tiny_problems import roof
 
 

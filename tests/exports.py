@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from lowtide.frontends.torch_export import Imported, Options, import_program
-from lowtide.program import Region, Step, Storage, Value
+from lowtide.ir.program import Region, Step, Storage, Value
 
 FOUR = torch.ones(4, 4)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 
-from lowtide.problem import Buffer, Plan, Problem, merge_intervals
+from lowtide.ir.problem import Buffer, Plan, Problem, merge_intervals
 
 
 @dataclass(frozen=True, slots=True)

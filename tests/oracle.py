@@ -7,7 +7,7 @@ the buffers, each put as low as it can be, gives a best plan, and there are few 
 
 from __future__ import annotations
 
-from lowtide.problem import Buffer, Problem, align_up
+from lowtide.ir.problem import Buffer, Problem, align_up
 
 
 def smallest_arena(problem: Problem) -> int:

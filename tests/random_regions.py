@@ -14,7 +14,17 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from lowtide.program import Call, CopyOrder, Match, Program, Region, Step, Storage, StorageKind, Value
+from lowtide.ir.program import (
+    Call,
+    CopyOrder,
+    Match,
+    Program,
+    Region,
+    Step,
+    Storage,
+    StorageKind,
+    Value,
+)
 
 SIZES = (8, 8, 8, 8, 4, 4, 16, 0)
 LAYOUTS = ("C", "C", "C", "C", "T", "")

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from lowtide.liveness import bits
-from lowtide.lowering import lower
-from lowtide.program import Program
-from lowtide.reorder.model import Instant, LiveRange, Model, Sharing, Work
+from lowtide.ir.program import Program
+from lowtide.lifetimes.liveness import bits
+from lowtide.lifetimes.lowering import lower
+from lowtide.transforms.reorder.model import Instant, LiveRange, Model, Sharing, Work
 from random_regions import random_program
 
 

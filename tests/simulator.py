@@ -1,7 +1,7 @@
 """An oracle for plans: runs a Program by its regions, every byte a token, in a planned arena.
 
 It shares no code with liveness, coalescing, lowering or the verifier: regions, steps and calls are
-executed as ``lowtide.program`` describes them, and the program points serve as the clock only. Every
+executed as ``lowtide.ir.program`` describes them, and the program points serve as the clock only. Every
 write makes new tokens, in storage that is apart and in the arena alike; every read compares the two.
 What the plan says is dead, and covered by nothing alive, is poisoned at every tick.
 
@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from lowtide.flow import FlowGraph, Point
-from lowtide.problem import Plan
-from lowtide.program import Call, Program, Step
+from lowtide.ir.flow import FlowGraph, Point
+from lowtide.ir.problem import Plan
+from lowtide.ir.program import Call, Program, Step
 
 UNBOUNDED_BYTES = 4
 """What a storage without a bound takes here; it is never planned."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lowtide.program import Call, Program, Region, Step, Storage, Value
+from lowtide.ir.program import Call, Program, Region, Step, Storage, Value
 
 
 class Sketch:

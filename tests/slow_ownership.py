@@ -1,13 +1,13 @@
 """The verifier's rules, pair by pair and point by point: too slow for large programs, and short.
 
-``lowtide.ownership`` has to find the same faults; see ``test_holding``. Everything is a plain set here, each
+``lowtide.verifier.ownership`` has to find the same faults; see ``test_holding``. Everything is a plain set here, each
 point is visited until nothing changes, and who shares bytes with whom is looked up pair by pair.
 """
 
 from __future__ import annotations
 
-from lowtide.flow import Copy, FlowGraph, Point
-from lowtide.problem import Plan
+from lowtide.ir.flow import Copy, FlowGraph, Point
+from lowtide.ir.problem import Plan
 
 Fault = tuple[int, str, tuple[str, ...]]
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from lowtide.constants import ROOT
-from lowtide.problem import (
+from lowtide.base.constants import ROOT
+from lowtide.ir.problem import (
     Arena,
     ArenaUse,
     Buffer,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lowtide import Plan
-from lowtide.frontends.json import plan_from_json
+from lowtide.formats.json.reading import plan_from_json
 
 CSV = "id,lower,upper,size\na,0,3,4\nb,3,9,4\nc,0,9,4\nd,9,21,4\ne,0,21,4\n"
 
@@ -165,7 +165,7 @@ def test_a_plan_of_a_hierarchy_survives_csv(tmp_path: Path) -> None:
     source.write_text(
         json.dumps(
             {
-                "format": "lowtide.problem",
+                "format": "lowtide.ir.problem",
                 "version": 1,
                 "regions": [
                     {"name": "root", "kind": "root", "span": [[0, 9]], "parent": None},
@@ -218,8 +218,8 @@ def test_compare_follows_the_bytes_of_what_runs() -> None:
 def test_a_warning_of_versions_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     import warnings
 
+    from lowtide.base.errors import UntestedVersionWarning
     from lowtide.cli import app
-    from lowtide.errors import UntestedVersionWarning
 
     def warn() -> None:
         warnings.warn("deprecated", DeprecationWarning, stacklevel=1)

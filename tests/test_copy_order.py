@@ -7,11 +7,8 @@ from dataclasses import replace
 import pytest
 
 import lowtide
-from lowtide.errors import LowtideError
-from lowtide.lowering import lower
-from lowtide.ownership import check_ownership
-from lowtide.planner import plan_problem
-from lowtide.program import (
+from lowtide.base.errors import LowtideError
+from lowtide.ir.program import (
     Call,
     CallKind,
     CopyOrder,
@@ -23,7 +20,10 @@ from lowtide.program import (
     StorageKind,
     Value,
 )
-from lowtide.timeline import build_problem
+from lowtide.lifetimes.lowering import lower
+from lowtide.lifetimes.timeline import build_problem
+from lowtide.pack.planner import plan_problem
+from lowtide.verifier.ownership import check_ownership
 
 
 def loop(order: CopyOrder, kind: CallKind = "while", *, held: bool = True) -> Program:

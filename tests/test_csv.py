@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from lowtide.errors import InputError, UnsupportedError
-from lowtide.files import read_text
-from lowtide.frontends.csv import problem_from_csv, read_csv
-from lowtide.outputs.csv import plan_to_csv, problem_to_csv
-from lowtide.problem import Arena, ArenaUse, Buffer, Placement, Plan, Problem
+from lowtide.base.errors import InputError, UnsupportedError
+from lowtide.base.files import read_text
+from lowtide.formats.csv.reading import problem_from_csv, read_csv
+from lowtide.formats.csv.writing import plan_to_csv, problem_to_csv
+from lowtide.ir.problem import Arena, ArenaUse, Buffer, Placement, Plan, Problem
 from strategies import plans, problems
 
 BENCHMARKS = sorted((Path(__file__).parents[1] / "benchmarks" / "data").glob("*/*.csv"))

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import lowtide
 from lowtide import Buffer, Match, Problem, Program, Region, Step, Storage, Value
+from lowtide.ir.problem import Plan
+from lowtide.lifetimes.timeline import build_problem
 from lowtide.outputs.findings import json_schema
-from lowtide.problem import Plan
 from lowtide.report.matching import match
-from lowtide.timeline import build_problem
 from strategies import plans
 from test_cli import run
 

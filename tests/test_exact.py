@@ -16,12 +16,12 @@ import pytest
 
 import lowtide
 from lowtide import Arena, Buffer, InfeasibleError, InputError, Placement, Plan, Problem
-from lowtide.frontends.json import plan_from_json
-from lowtide.outputs.csv import problem_to_csv
+from lowtide.formats.csv.writing import problem_to_csv
+from lowtide.formats.json.reading import plan_from_json
+from lowtide.ir.problem import Progress
 from lowtide.pack import Options
 from lowtide.pack.exact import rules
-from lowtide.planner import plan_problem
-from lowtide.problem import Progress
+from lowtide.pack.planner import plan_problem
 from tiny_problems import tiny_problem
 
 needs_signals = pytest.mark.skipif(os.name == "nt", reason="signals and terminals as POSIX has them")

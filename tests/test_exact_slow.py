@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from lowtide.errors import InfeasibleError, InputError
+from lowtide.base.errors import InfeasibleError, InputError
+from lowtide.ir.problem import Plan, Problem
 from lowtide.pack.exact import rules
+from lowtide.pack.planner import plan_problem
 from lowtide.pack.registry import Options
-from lowtide.planner import plan_problem
-from lowtide.problem import Plan, Problem
 from tiny_problems import smallest, tiny_problem, unlimited
 
 CHUNK = 5_000

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import lowtide
 from lowtide import Arena, Buffer, Call, Explanation, Problem, Program, Region, Step, Storage, Value, _kernel
-from lowtide.arrays import to_kernel
+from lowtide.ir.problem import ArenaUse
+from lowtide.lifetimes.timeline import build_problem
 from lowtide.outputs.findings import json_schema
 from lowtide.outputs.wording import waiting
-from lowtide.problem import ArenaUse
+from lowtide.pack.arrays import to_kernel
 from lowtide.report.curve import floor_of, live_curve, without_buffers
 from lowtide.report.findings import Advice
-from lowtide.timeline import build_problem
 from strategies import problems
 
 

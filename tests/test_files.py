@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lowtide.errors import InputError
-from lowtide.files import decode, read_text, write_atomically
+from lowtide.base.errors import InputError
+from lowtide.base.files import decode, read_text, write_atomically
 
 
 def leftovers(folder: Path) -> list[str]:
@@ -78,7 +78,7 @@ def test_what_cannot_be_written_is_named(tmp_path: Path, name: str) -> None:
 
 def test_standard_output_is_written_in_place(tmp_path: Path) -> None:
     script = (
-        "from lowtide.files import write_atomically\n"
+        "from lowtide.base.files import write_atomically\n"
         "print('before', flush=True)\n"
         "write_atomically('/dev/stdout', 'text\\n')\n"
     )

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from lowtide.errors import InputError
+from lowtide.base.errors import InputError
 from lowtide.transforms.folding import fold_constants
 
 

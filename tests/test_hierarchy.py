@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.errors import InputError, UnsupportedError
-from lowtide.hierarchy import POLICIES
-from lowtide.planner import plan_problem
-from lowtide.problem import Buffer, Problem, RegionSpan
-from lowtide.program import Call, Program
-from lowtide.timeline import build_problem
-from lowtide.verifier import verify
+from lowtide.base.errors import InputError, UnsupportedError
+from lowtide.ir.problem import Buffer, Problem, RegionSpan
+from lowtide.ir.program import Call, Program
+from lowtide.lifetimes.timeline import build_problem
+from lowtide.pack.hierarchy import POLICIES
+from lowtide.pack.planner import plan_problem
+from lowtide.verifier.checks import verify
 from sketch import Sketch
 
 PACKERS = ["naive", "greedy", "first-fit", "best-fit", "auto"]

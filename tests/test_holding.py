@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lowtide.addresses import Addresses, Range, meetings
-from lowtide.flow import Activation, FlowGraph, Point
-from lowtide.lowering import lower
-from lowtide.ownership import check_ownership
-from lowtide.planner import plan_problem
-from lowtide.problem import Plan
-from lowtide.program import Program
-from lowtide.timeline import problem_of_flow
+from lowtide.ir.flow import Activation, FlowGraph, Point
+from lowtide.ir.problem import Plan
+from lowtide.ir.program import Program
+from lowtide.lifetimes.lowering import lower
+from lowtide.lifetimes.timeline import problem_of_flow
+from lowtide.pack.planner import plan_problem
+from lowtide.verifier.addresses import Addresses, Range, meetings
+from lowtide.verifier.ownership import check_ownership
 from mutants import MUTATIONS, mutants
 from random_regions import random_program
 from slow_ownership import Fault, SlowOwnership

@@ -13,12 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.errors import InputError, LowtideError, UnsupportedError
+from lowtide.base.errors import InputError, LowtideError, UnsupportedError
+from lowtide.formats.csv.reading import problem_from_csv, read_csv
+from lowtide.formats.json.reading import (
+    from_json,
+    plan_from_json,
+    problem_from_json,
+    read_json,
+)
+from lowtide.formats.json.writing import plan_to_json
 from lowtide.frontends import detect, load
-from lowtide.frontends.csv import problem_from_csv, read_csv
-from lowtide.frontends.json import from_json, plan_from_json, problem_from_json, read_json
-from lowtide.outputs.json import plan_to_json
-from lowtide.problem import ArenaUse, Buffer, Placement, Plan, Problem, RegionSpan
+from lowtide.ir.problem import ArenaUse, Buffer, Placement, Plan, Problem, RegionSpan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +92,7 @@ CSV: dict[str, tuple[bytes, str]] = {
 def problem(**changes: Any) -> dict[str, Any]:
     """A sound problem as JSON has it, with some fields changed, or left out where the change is ``...``."""
     document: dict[str, Any] = {
-        "format": "lowtide.problem",
+        "format": "lowtide.ir.problem",
         "version": 1,
         "arenas": [{"id": 1}],
         "buffers": [
@@ -135,7 +140,7 @@ JSON: dict[str, tuple[bytes, str]] = {
     "a list": (b"[]", "a list is not an object"),
     "a number": (b"7", "7 is not an object"),
     "null": (b"null", "null is not an object"),
-    "other JSON": (b'{"name": "package", "version": "1.0.0"}', 'should say "format": "lowtide.problem"'),
+    "other JSON": (b'{"name": "package", "version": "1.0.0"}', 'should say "format": "lowtide.ir.problem"'),
     "nested lists": (b"[" * 100_000, "nested too deeply"),
     "nested objects": (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested too deeply"),
     "nested lifetime": (raw("[" * 100_000 + "]" * 100_000), "nested too deeply"),
@@ -146,7 +151,7 @@ JSON: dict[str, tuple[bytes, str]] = {
     "version as text": (dump(problem(version="1")), "version: '1' is not a whole number"),
     "version 1.0": (dump(problem(version=1.0)), "version: 1.0 is not a whole number"),
     "version true": (dump(problem(version=True)), "version: true is not a whole number"),
-    "format of another type": (dump(problem(format=["lowtide.problem"])), "should say"),
+    "format of another type": (dump(problem(format=["lowtide.ir.problem"])), "should say"),
     "no buffers": (dump(problem(buffers=...)), "buffers: is missing"),
     "buffers as an object": (dump(problem(buffers={})), "buffers: an object is not a list"),
     "a buffer of no type": (dump(problem(buffers=[7])), "buffers[0]: 7 is not an object"),
@@ -312,7 +317,7 @@ def zip_of(entries: dict[str, bytes]) -> bytes:
         ("x", zip_of({"a": b"b"}), "pt2"),
         ("x.csv", zip_of({}), "pt2"),
         ("x", b"\x1c\x00\x00\x00ET12" + bytes(64), "pte"),
-        ("x.csv", b'\n {"format": "lowtide.problem"}', "json"),
+        ("x.csv", b'\n {"format": "lowtide.ir.problem"}', "json"),
         ("x", b"\xef\xbb\xbf[1]", "json"),
         ("x.json", b"id,lower,upper,size\n", "json"),
         ("x", b"id,lower,upper,size\n", "csv"),

@@ -9,8 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from lowtide.frontends.torch_export.inplace import FIRST, out_variant, overwrites_of  # noqa: E402
-from lowtide.frontends.torch_export.moves import laid_out  # noqa: E402
+from lowtide.operators.aten import FIRST, out_variant, overwrites_of  # noqa: E402
+from lowtide.operators.moves import laid_out  # noqa: E402
 
 aten = torch.ops.aten
 

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lowtide.hierarchy import POLICIES
-from lowtide.lowering import lower
-from lowtide.ownership import check_ownership
+from lowtide.ir.problem import Plan
+from lowtide.ir.program import Program, Step
+from lowtide.lifetimes.lowering import lower
+from lowtide.lifetimes.timeline import problem_of_flow
+from lowtide.pack.hierarchy import POLICIES
+from lowtide.pack.planner import plan_problem
 from lowtide.pack.registry import Options
-from lowtide.planner import plan_problem
-from lowtide.problem import Plan
-from lowtide.program import Program, Step
-from lowtide.timeline import problem_of_flow
-from lowtide.verifier import verify
+from lowtide.verifier.checks import verify
+from lowtide.verifier.ownership import check_ownership
 from mutants import MUTATIONS, mutants
 from random_regions import random_program
 from test_ownership import wrong_on

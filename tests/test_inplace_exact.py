@@ -13,14 +13,14 @@ from random import Random
 
 import pytest
 
-from lowtide.flow import FlowGraph
-from lowtide.lowering import lower
-from lowtide.ownership import check_ownership
+from lowtide.ir.flow import FlowGraph
+from lowtide.ir.problem import ArenaUse, Plan, Problem
+from lowtide.ir.program import Match, Program, Region, Step, Storage, Value
+from lowtide.lifetimes.lowering import lower
+from lowtide.lifetimes.timeline import problem_of_flow
+from lowtide.pack.planner import plan_problem
 from lowtide.pack.registry import Options
-from lowtide.planner import plan_problem
-from lowtide.problem import ArenaUse, Plan, Problem
-from lowtide.program import Match, Program, Region, Step, Storage, Value
-from lowtide.timeline import problem_of_flow
+from lowtide.verifier.ownership import check_ownership
 
 UNIT = 4
 OPTIONS = Options(threads=1)

@@ -10,10 +10,16 @@ import jsonschema
 import pytest
 from hypothesis import given
 
-from lowtide.errors import InputError
-from lowtide.frontends.json import from_json, plan_from_json, problem_from_json, read_json, read_plan
-from lowtide.outputs.json import json_schema, plan_to_json, problem_to_json
-from lowtide.problem import Arena, ArenaUse, Buffer, Plan, Problem, Progress
+from lowtide.base.errors import InputError
+from lowtide.formats.json.reading import (
+    from_json,
+    plan_from_json,
+    problem_from_json,
+    read_json,
+    read_plan,
+)
+from lowtide.formats.json.writing import json_schema, plan_to_json, problem_to_json
+from lowtide.ir.problem import Arena, ArenaUse, Buffer, Plan, Problem, Progress
 from strategies import plans, problems
 
 if TYPE_CHECKING:
@@ -64,7 +70,7 @@ def test_a_plan_keeps_to_its_schema(plan: Plan) -> None:
 
 def test_what_the_schema_demands_is_all_that_is_needed() -> None:
     least: dict[str, Any] = {
-        "format": "lowtide.problem",
+        "format": "lowtide.ir.problem",
         "version": 1,
         "buffers": [{"id": "a", "size": 4, "lifetime": [[0, 1]]}],
     }

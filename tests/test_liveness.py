@@ -7,9 +7,9 @@ from random import Random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lowtide.flow import FlowGraph, Point
-from lowtide.liveness import solve
-from lowtide.lowering import lower
+from lowtide.ir.flow import FlowGraph, Point
+from lowtide.lifetimes.liveness import solve
+from lowtide.lifetimes.lowering import lower
 from random_regions import random_program
 
 

@@ -28,18 +28,18 @@ torch = pytest.importorskip("torch")
 from torch.utils._pytree import tree_flatten  # noqa: E402
 
 from control_flow import CONTROL_FLOW_MODELS  # noqa: E402
-from lowtide.errors import ReplayError  # noqa: E402
-from lowtide.flow import FlowGraph, Ref  # noqa: E402
+from lowtide.base.errors import ReplayError  # noqa: E402
 from lowtide.frontends.torch_export import Imported, import_program  # noqa: E402
-from lowtide.hierarchy import POLICIES  # noqa: E402
-from lowtide.lowering import lower  # noqa: E402
-from lowtide.ownership import check_ownership  # noqa: E402
-from lowtide.planner import plan_problem  # noqa: E402
+from lowtide.ir.flow import FlowGraph, Ref  # noqa: E402
+from lowtide.lifetimes.lowering import lower  # noqa: E402
+from lowtide.lifetimes.timeline import problem_of_flow  # noqa: E402
+from lowtide.pack.hierarchy import POLICIES  # noqa: E402
+from lowtide.pack.planner import plan_problem  # noqa: E402
 from lowtide.replay import replay  # noqa: E402
 from lowtide.replay.interpreter import Interpreter  # noqa: E402
 from lowtide.replay.memory import SeparateMemory  # noqa: E402
-from lowtide.timeline import problem_of_flow  # noqa: E402
-from lowtide.verifier import find_violations  # noqa: E402
+from lowtide.verifier.checks import find_violations  # noqa: E402
+from lowtide.verifier.ownership import check_ownership  # noqa: E402
 from mutants import MUTATIONS, Mutant, mutants  # noqa: E402
 from random_graphs import random_graph  # noqa: E402
 from simulator import Dead, Simulator, WrongByteError, paths  # noqa: E402

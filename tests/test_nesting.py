@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lowtide.planner import plan_problem
-from lowtide.problem import Problem
-from lowtide.program import Match, Program, Region, Step, Storage, Value
-from lowtide.timeline import build_problem
-from lowtide.verifier import verify
+from lowtide.ir.problem import Problem
+from lowtide.ir.program import Match, Program, Region, Step, Storage, Value
+from lowtide.lifetimes.timeline import build_problem
+from lowtide.pack.planner import plan_problem
+from lowtide.verifier.checks import verify
 
 
 class Sketch:

@@ -15,7 +15,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest", reason="PyTorch's table of operators needs it")
 
-from lowtide.frontends.torch_export import effects, inplace, moves, operands  # noqa: E402
+from lowtide.frontends.torch_export import effects  # noqa: E402
+from lowtide.operators import aten as inplace  # noqa: E402
+from lowtide.operators import moves
+from lowtide.operators import schemas as operands
 from operator_facts.cases import Case, cases_of, names_like  # noqa: E402
 from operator_facts.exemptions import EXEMPT, without_need, without_reason  # noqa: E402
 from operator_facts.sample import SAMPLE  # noqa: E402
@@ -150,7 +153,7 @@ def test_bytes_that_differ_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_results_that_are_too_large_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lowtide.frontends.torch_export.sizes import Bounds
+    from lowtide.operators.sizes import Bounds
 
     original = Bounds.bytes_of
     monkeypatch.setattr(Bounds, "bytes_of", lambda self, t, alignment: original(self, t, alignment) - 4)

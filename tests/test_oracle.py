@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
 
+from lowtide.ir.problem import Arena, Buffer, Problem
 from lowtide.pack.bounds import live_peak, lower_bound
+from lowtide.pack.planner import plan_problem
 from lowtide.pack.registry import Options
-from lowtide.planner import plan_problem
-from lowtide.problem import Arena, Buffer, Problem
 from oracle import smallest_arena
 from strategies import problems
 

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lowtide.flow import FlowGraph
-from lowtide.hierarchy import POLICIES
-from lowtide.lowering import lower
-from lowtide.ownership import check_ownership
-from lowtide.planner import plan_problem
-from lowtide.problem import Plan
-from lowtide.program import Call, Program, Region, Step, Storage, Value
-from lowtide.timeline import problem_of_flow
+from lowtide.ir.flow import FlowGraph
+from lowtide.ir.problem import Plan
+from lowtide.ir.program import Call, Program, Region, Step, Storage, Value
+from lowtide.lifetimes.lowering import lower
+from lowtide.lifetimes.timeline import problem_of_flow
+from lowtide.pack.hierarchy import POLICIES
+from lowtide.pack.planner import plan_problem
+from lowtide.verifier.ownership import check_ownership
 from mutants import MUTATIONS, mutants
 from random_regions import random_program
 from simulator import Dead, Simulator, WrongByteError, paths

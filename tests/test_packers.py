@@ -21,9 +21,9 @@ from lowtide import (
     RegionSpan,
     UnsupportedError,
 )
-from lowtide.hierarchy import POLICIES
 from lowtide.pack import Options, Packing, names, register, registry
-from lowtide.planner import plan_problem
+from lowtide.pack.hierarchy import POLICIES
+from lowtide.pack.planner import plan_problem
 from strategies import live_peak, problems
 
 OWN = [name for name in names() if name not in ("naive", "greedy", "shared-objects")]

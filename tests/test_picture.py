@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from lowtide import Buffer, Plan, Problem
-from lowtide.errors import UnsupportedError
-from lowtide.lowering import lower
+from lowtide.base.errors import UnsupportedError
+from lowtide.ir.problem import Arena, RegionSpan
+from lowtide.lifetimes.lowering import lower
+from lowtide.lifetimes.timeline import build_problem
 from lowtide.outputs.html import page_data, picture_to_html
 from lowtide.outputs.picture import Picture, make_picture
 from lowtide.outputs.picture.colours import CATEGORIES, WAYS, colour, short_operator
 from lowtide.outputs.term import picture_to_lines
 from lowtide.outputs.trace import picture_to_trace
-from lowtide.planner import plan_problem
-from lowtide.problem import Arena, RegionSpan
-from lowtide.timeline import build_problem
+from lowtide.pack.planner import plan_problem
 from sketch import Sketch
 from strategies import plans
 

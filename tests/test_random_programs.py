@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from lowtide.frontends.torch_export import Imported, Options, import_program  # noqa: E402
-from lowtide.hierarchy import POLICIES  # noqa: E402
-from lowtide.planner import plan_problem  # noqa: E402
-from lowtide.problem import Plan  # noqa: E402
+from lowtide.ir.problem import Plan  # noqa: E402
+from lowtide.lifetimes.timeline import build_problem  # noqa: E402
+from lowtide.pack.hierarchy import POLICIES  # noqa: E402
+from lowtide.pack.planner import plan_problem  # noqa: E402
 from lowtide.replay import replay  # noqa: E402
-from lowtide.timeline import build_problem  # noqa: E402
-from lowtide.verifier import verify  # noqa: E402
+from lowtide.verifier.checks import verify  # noqa: E402
 from random_graphs import Case, random_graph  # noqa: E402
 from random_programs import random_module  # noqa: E402
 

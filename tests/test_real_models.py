@@ -11,10 +11,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from lowtide.api import Request, load  # noqa: E402
-from lowtide.hierarchy import POLICIES  # noqa: E402
-from lowtide.planner import plan_problem  # noqa: E402
+from lowtide.pack.hierarchy import POLICIES  # noqa: E402
+from lowtide.pack.planner import plan_problem  # noqa: E402
 from lowtide.replay import replay  # noqa: E402
-from lowtide.verifier import verify  # noqa: E402
+from lowtide.verifier.checks import verify  # noqa: E402
 from models import CONTROL_FLOW_MODELS, REAL_MODELS  # noqa: E402
 
 

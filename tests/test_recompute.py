@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
+from lowtide.ir.program import Program, Region, Step, Storage, Value
+from lowtide.lifetimes.timeline import build_problem
 from lowtide.pack.bounds import live_peak
-from lowtide.program import Program, Region, Step, Storage, Value
-from lowtide.recompute import _candidates, advise, work_of
-from lowtide.timeline import build_problem
+from lowtide.transforms.recompute import _candidates, advise, work_of
 from random_regions import random_program
 from reorder_models import meaning
 

@@ -6,14 +6,14 @@ from random import Random
 
 import pytest
 
-from lowtide.liveness import solve
-from lowtide.lowering import lower
-from lowtide.program import Call, Program, Region, Step, Storage, Value
-from lowtide.reorder import reorder
-from lowtide.reorder.dependences import Layout, dependences
-from lowtide.reorder.modelling import Modeller
-from lowtide.reorder.reordering import with_order
-from lowtide.verifier import verify
+from lowtide.ir.program import Call, Program, Region, Step, Storage, Value
+from lowtide.lifetimes.liveness import solve
+from lowtide.lifetimes.lowering import lower
+from lowtide.transforms.reorder import reorder
+from lowtide.transforms.reorder.dependences import Layout, dependences
+from lowtide.transforms.reorder.modelling import Modeller
+from lowtide.transforms.reorder.reordering import with_order
+from lowtide.verifier.checks import verify
 from random_regions import random_program
 from reorder_models import all_orders, meaning
 

@@ -7,17 +7,17 @@ from random import Random
 
 import pytest
 
+from lowtide.lifetimes.timeline import build_problem
 from lowtide.pack.bounds import live_peak, lower_bound
+from lowtide.pack.planner import plan_problem
 from lowtide.pack.registry import Options
-from lowtide.planner import plan_problem
-from lowtide.reorder import Budget, reorder
-from lowtide.reorder.exact import Search
-from lowtide.reorder.heuristics import beam, polish
-from lowtide.reorder.modelling import Modeller
-from lowtide.reorder.reordering import with_order
-from lowtide.reorder.solving import cut, solve
-from lowtide.reorder.units import find_units
-from lowtide.timeline import build_problem
+from lowtide.transforms.reorder import Budget, reorder
+from lowtide.transforms.reorder.exact import Search
+from lowtide.transforms.reorder.heuristics import beam, polish
+from lowtide.transforms.reorder.modelling import Modeller
+from lowtide.transforms.reorder.reordering import with_order
+from lowtide.transforms.reorder.solving import cut, solve
+from lowtide.transforms.reorder.units import find_units
 from reorder_models import all_orders, least_peak, random_model, tiny_program
 
 MODELS = int(os.environ.get("LOWTIDE_REORDER_MODELS", "2000"))

@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 
 import lowtide  # noqa: E402
 from irregular import IRREGULAR  # noqa: E402
-from lowtide.reorder.fx import node_edges, reorder_graphs  # noqa: E402
 from lowtide.replay import replay  # noqa: E402
+from lowtide.transforms.reorder.fx import node_edges, reorder_graphs  # noqa: E402
 from random_programs import Writer  # noqa: E402
 
 

@@ -18,7 +18,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp  # noqa: E402
 import lowtide  # noqa: E402
 from exports import FOUR, Lambda, storage  # noqa: E402
 from lowtide.api import Request, load  # noqa: E402
-from lowtide.errors import InputError, ReplayError  # noqa: E402
+from lowtide.base.errors import InputError, ReplayError  # noqa: E402
 from lowtide.frontends.torch_export import import_program  # noqa: E402
 from lowtide.replay import ReplayReport, replay  # noqa: E402
 from lowtide.replay.compare import is_close, largest_difference, same_bits  # noqa: E402

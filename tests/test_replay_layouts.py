@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 
 import lowtide  # noqa: E402
 from exports import Lambda  # noqa: E402
-from lowtide.errors import InputError, UnsupportedError  # noqa: E402
-from lowtide.frontends.torch_export.sizes import layout_key, overlaps_itself, same_places  # noqa: E402
+from lowtide.base.errors import InputError, UnsupportedError  # noqa: E402
+from lowtide.operators.sizes import layout_key, overlaps_itself, same_places  # noqa: E402
 from lowtide.replay import ReplayReport, replay  # noqa: E402
 
 ROW = torch.arange(20.0)

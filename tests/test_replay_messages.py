@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide  # noqa: E402
 from exports import Lambda  # noqa: E402
-from lowtide.errors import ProgramError, ReplayError  # noqa: E402
+from lowtide.base.errors import ProgramError, ReplayError  # noqa: E402
 from lowtide.replay import EagerDifference, replay  # noqa: E402
 from lowtide.replay.compare import in_words, largest_difference  # noqa: E402
 

@@ -15,15 +15,15 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from control_flow import CONTROL_FLOW_MODELS  # noqa: E402
-from lowtide.errors import ReplayError  # noqa: E402
+from lowtide.base.errors import ReplayError  # noqa: E402
 from lowtide.frontends.torch_export import Imported, Options, import_program  # noqa: E402
-from lowtide.hierarchy import POLICIES, Hierarchy  # noqa: E402
-from lowtide.planner import plan_problem  # noqa: E402
-from lowtide.problem import Plan  # noqa: E402
+from lowtide.ir.problem import Plan  # noqa: E402
+from lowtide.lifetimes.timeline import build_problem  # noqa: E402
+from lowtide.pack.hierarchy import POLICIES, Hierarchy  # noqa: E402
+from lowtide.pack.planner import plan_problem  # noqa: E402
 from lowtide.replay import replay  # noqa: E402
 from lowtide.replay.interpreter import Interpreter  # noqa: E402
-from lowtide.timeline import build_problem  # noqa: E402
-from lowtide.verifier import find_violations, verify  # noqa: E402
+from lowtide.verifier.checks import find_violations, verify  # noqa: E402
 from models import REAL_MODELS  # noqa: E402
 from random_graphs import random_graph  # noqa: E402
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from lowtide import Buffer, Plan, Problem
-from lowtide.outputs.json import plan_to_json
-from lowtide.planner import plan_problem
+from lowtide.formats.json.writing import plan_to_json
+from lowtide.pack.planner import plan_problem
 from test_picture import embedded
 
 CSV = "id,lower,upper,size\na,0,3,4\nb,3,9,4\nc,0,9,4\nd,9,21,4\ne,0,21,4\n"

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from lowtide.api import Request, load
-from lowtide.errors import InfeasibleError, InputError
+from lowtide.base.errors import InfeasibleError, InputError
+from lowtide.ir.problem import Applied
+from lowtide.ir.program import Match, Program, Region, Step, Storage, Value
+from lowtide.lifetimes.timeline import build_problem
 from lowtide.pack.registry import Options
-from lowtide.problem import Applied
-from lowtide.program import Match, Program, Region, Step, Storage, Value
-from lowtide.techniques import Techniques, plan_program
-from lowtide.timeline import build_problem
-from lowtide.verifier import verify
+from lowtide.pack.techniques import Techniques, plan_program
+from lowtide.verifier.checks import verify
 
 EVERYTHING = Techniques(in_place=True, elide_copies=True)
 

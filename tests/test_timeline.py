@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from lowtide.errors import LowtideError, UnsupportedError
-from lowtide.lowering import lower
-from lowtide.planner import plan_problem
-from lowtide.problem import Free, Problem
-from lowtide.program import Call, Program
-from lowtide.timeline import build_problem
-from lowtide.verifier import verify
+from lowtide.base.errors import LowtideError, UnsupportedError
+from lowtide.ir.problem import Free, Problem
+from lowtide.ir.program import Call, Program
+from lowtide.lifetimes.lowering import lower
+from lowtide.lifetimes.timeline import build_problem
+from lowtide.pack.planner import plan_problem
+from lowtide.verifier.checks import verify
 from sketch import Sketch
 
 

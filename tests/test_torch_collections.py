@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from torch import fx  # noqa: E402
 
-from lowtide.errors import LowtideError, UnsupportedError  # noqa: E402
+from lowtide.base.errors import LowtideError, UnsupportedError  # noqa: E402
 from lowtide.frontends.torch_export import calls  # noqa: E402
 from torch_collections import Case, export_db, higher_order, hold  # noqa: E402
 

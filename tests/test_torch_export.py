@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.export import Dim  # noqa: E402
 
 from exports import FOUR, Lambda, imported, names, region, step, storage, storages, value  # noqa: E402
-from lowtide.errors import UnsupportedError  # noqa: E402
+from lowtide.base.errors import UnsupportedError  # noqa: E402
 from lowtide.frontends.torch_export import import_program  # noqa: E402
 
 # Sizes, shapes, sources.

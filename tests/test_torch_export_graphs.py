@@ -19,7 +19,7 @@ from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp  # noqa: E402
 
 from exports import FOUR, Lambda, imported, names, region, step, storage  # noqa: E402
-from lowtide.errors import InputError, UnsupportedError  # noqa: E402
+from lowtide.base.errors import InputError, UnsupportedError  # noqa: E402
 from lowtide.frontends.torch_export import Options, import_program, load  # noqa: E402
 from models import REAL_MODELS  # noqa: E402
 

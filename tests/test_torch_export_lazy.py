@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide  # noqa: E402
 from exports import Lambda, imported, storage, value  # noqa: E402
-from lowtide.errors import UnsupportedError  # noqa: E402
+from lowtide.base.errors import UnsupportedError  # noqa: E402
 from lowtide.replay import replay  # noqa: E402
 
 WAVE = torch.randn(4, dtype=torch.complex64, generator=torch.Generator().manual_seed(1))

@@ -15,13 +15,13 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp  # noqa: E402
 
 from exports import FOUR, imported, names, step  # noqa: E402
 from lowtide.frontends.torch_export import import_program  # noqa: E402
-from lowtide.frontends.torch_export.operands import (  # noqa: E402
+from lowtide.lifetimes.timeline import build_problem  # noqa: E402
+from lowtide.operators.schemas import (  # noqa: E402
     leaves_bytes_undefined,
     looks_at,
     overwrites,
     schema_arguments,
 )
-from lowtide.timeline import build_problem  # noqa: E402
 
 aten = torch.ops.aten
 

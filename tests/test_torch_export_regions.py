@@ -24,7 +24,7 @@ from torch.utils._sympy.value_ranges import ValueRanges  # noqa: E402
 
 from exports import FOUR, Lambda, imported, names, region, step, storage, storages, value  # noqa: E402
 from lowtide.frontends.torch_export import Options, import_program  # noqa: E402
-from lowtide.frontends.torch_export.sizes import Bounds  # noqa: E402
+from lowtide.operators.sizes import Bounds  # noqa: E402
 from models import CONTROL_FLOW_MODELS, AliasedResults  # noqa: E402
 
 # Inputs, outputs, state: what is planned.

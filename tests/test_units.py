@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.errors import InputError
-from lowtide.units import format_size, parse_size
+from lowtide.base.errors import InputError
+from lowtide.base.units import format_size, parse_size
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from lowtide.errors import VerificationError
+from lowtide.base.errors import VerificationError, Violation
+from lowtide.ir.problem import Arena, ArenaUse, Buffer, Free, Placement, Plan, Problem
+from lowtide.ir.program import Call, Program
+from lowtide.lifetimes.timeline import build_problem
 from lowtide.pack.bounds import live_peak, lower_bound
-from lowtide.planner import plan_problem
-from lowtide.problem import Arena, ArenaUse, Buffer, Free, Placement, Plan, Problem
-from lowtide.program import Call, Program
-from lowtide.timeline import build_problem
-from lowtide.verifier import Violation, find_violations, verify
+from lowtide.pack.planner import plan_problem
+from lowtide.verifier.checks import find_violations, verify
 from sketch import Sketch
 
 

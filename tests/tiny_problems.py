@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 from bruteforce import Arrays, brute_force
-from lowtide.problem import Arena, Buffer, Lifetime, Placement, Problem, align_up
+from lowtide.ir.problem import Arena, Buffer, Lifetime, Placement, Problem, align_up
 
 HORIZON = 9
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lowtide import pack
     from lowtide.api import plan, verify
-    from lowtide.errors import (
+    from lowtide.base.errors import (
         InfeasibleError,
         InputError,
         LowtideError,
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
         ReplayError,
         UnsupportedError,
         VerificationError,
+        Violation,
     )
-    from lowtide.problem import Arena, Buffer, Free, Placement, Plan, Problem, RegionSpan
-    from lowtide.program import Call, Match, Program, Region, Step, Storage, Value
+    from lowtide.ir.problem import Arena, Buffer, Free, Placement, Plan, Problem, RegionSpan
+    from lowtide.ir.program import Call, Match, Program, Region, Step, Storage, Value
     from lowtide.report.budget import check_budget
     from lowtide.report.difference import Difference, diff
     from lowtide.report.explain import explain
     from lowtide.report.findings import Explanation
-    from lowtide.verifier import Report, Violation
+    from lowtide.verifier.checks import Report
 
 __version__ = "0.1.0"
 
@@ -80,13 +81,13 @@ _HOME = {
             "UnsupportedError",
             "VerificationError",
         ),
-        "lowtide.errors",
+        "lowtide.base.errors",
     ),
     **dict.fromkeys(
-        ("Arena", "Buffer", "Free", "Placement", "Plan", "Problem", "RegionSpan"), "lowtide.problem"
+        ("Arena", "Buffer", "Free", "Placement", "Plan", "Problem", "RegionSpan"), "lowtide.ir.problem"
     ),
-    **dict.fromkeys(("Call", "Match", "Program", "Region", "Step", "Storage", "Value"), "lowtide.program"),
-    **dict.fromkeys(("Report", "Violation"), "lowtide.verifier"),
+    **dict.fromkeys(("Call", "Match", "Program", "Region", "Step", "Storage", "Value"), "lowtide.ir.program"),
+    **dict.fromkeys(("Report", "Violation"), "lowtide.verifier.checks"),
     **dict.fromkeys(("Difference", "diff"), "lowtide.report.difference"),
     "Explanation": "lowtide.report.findings",
     "check_budget": "lowtide.report.budget",

@@ -7,19 +7,19 @@ import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from lowtide.constants import DEFAULT_ARENA, DEFAULT_TIMEOUT
-from lowtide.errors import InputError
-from lowtide.lowering import POINT_LIMIT, lower
-from lowtide.options import Options
+from lowtide.base.constants import DEFAULT_ARENA, DEFAULT_TIMEOUT
+from lowtide.base.errors import InputError
+from lowtide.base.units import parse_size
+from lowtide.ir.options import Options
+from lowtide.ir.problem import Arena, Plan, Problem
+from lowtide.ir.program import Program
+from lowtide.lifetimes.lowering import POINT_LIMIT, lower
+from lowtide.lifetimes.timeline import Timeline
 from lowtide.pack import registry
-from lowtide.planner import plan_problem
-from lowtide.problem import Arena, Plan, Problem
-from lowtide.program import Program
-from lowtide.techniques import Techniques, plan_program
-from lowtide.timeline import Timeline
-from lowtide.units import parse_size
-from lowtide.verifier import Report
-from lowtide.verifier import verify as verify_plan
+from lowtide.pack.planner import plan_problem
+from lowtide.pack.techniques import Techniques, plan_program
+from lowtide.verifier.checks import Report
+from lowtide.verifier.checks import verify as verify_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
     from torch.fx import GraphModule
 
-    from lowtide.contents import Contents
-    from lowtide.flow import FlowGraph
     from lowtide.frontends.pte import LoadedMethod
     from lowtide.frontends.torch_export import Imported
-    from lowtide.hierarchy import Hierarchy
-    from lowtide.problem import Applied, Progress
-    from lowtide.verifier import Follow
+    from lowtide.ir.contents import Contents
+    from lowtide.ir.flow import FlowGraph
+    from lowtide.ir.problem import Applied, Progress
+    from lowtide.pack.hierarchy import Hierarchy
+    from lowtide.verifier.checks import Follow
 
 
 Capacity = int | str
@@ -275,7 +275,7 @@ def _refuse_changes(source: object, request: Request) -> None:
     if request.fold_constants or request.reorder:
         raise InputError(
             f"a {type(source).__name__} is fixed: fold and reorder the exported program that it is of, "
-            "or call lowtide.reorder.reorder"
+            "or call lowtide.transforms.reorder.reorder"
         )
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from lowtide import Buffer, Plan, Problem
+from lowtide.base.units import format_size
+from lowtide.ir.problem import RegionSpan
 from lowtide.outputs.html import picture_to_html
 from lowtide.outputs.picture import Picture, make_picture
 from lowtide.outputs.picture.colours import colour
-from lowtide.planner import plan_problem
-from lowtide.problem import RegionSpan
-from lowtide.units import format_size
+from lowtide.pack.planner import plan_problem
 from test_picture import busy_plan, bytes_alive
 
 DESKTOP = {"width": 1280, "height": 800}

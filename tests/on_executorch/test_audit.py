@@ -13,8 +13,8 @@ from stock_files import files_of, methods_file, real_files, stock_file
 from zoo import ZOO
 
 from lowtide.executorch import MemoryPlanningPass, audit
-from lowtide.executorch.auditing import check_places
 from lowtide.frontends.pte import analyse, open_pte
+from lowtide.frontends.pte.auditing import check_places
 from lowtide.frontends.pte.methods import Place
 from lowtide.frontends.pte.writing import rewrite
 from models import REAL_MODELS

@@ -23,7 +23,7 @@ from torch import nn
 from torch.library import Library, impl
 from torch.utils import _pytree as pytree
 
-from lowtide.errors import VerificationError
+from lowtide.base.errors import VerificationError
 from lowtide.executorch import MemoryPlanningPass, audit, repack
 from lowtide.frontends.pte import load_methods, open_pte
 from lowtide.frontends.pte.writing import rewrite

@@ -8,7 +8,7 @@ from executorch.exir.schema import DeviceType
 from graphs import graph_of, planned_specs, toy_graph
 from zoo import ZOO
 
-from lowtide.errors import UnsupportedError
+from lowtide.base.errors import UnsupportedError
 from lowtide.executorch import MemoryPlanningPass
 from lowtide.executorch.specs import outputs_of, spec_of, specs_of
 

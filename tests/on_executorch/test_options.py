@@ -15,7 +15,7 @@ from torch import nn
 from zoo import ZOO, Run, signs
 from zoo_modules import Stateful
 
-from lowtide.errors import LowtideError
+from lowtide.base.errors import LowtideError
 from lowtide.executorch import MemoryPlanningPass, planning_pass
 from models import CONTROL_FLOW_MODELS
 

@@ -17,7 +17,7 @@ from lowtide.cli.app import app
 from lowtide.executorch import MemoryPlanningPass, audit, repack
 from lowtide.frontends.pte import load_methods, open_pte
 from lowtide.frontends.pte.writing import rewrite
-from lowtide.verifier import find_violations, verify
+from lowtide.verifier.checks import find_violations, verify
 
 
 class Chain(nn.Module):

@@ -19,19 +19,24 @@ from torch import nn
 from zoo import ZOO
 
 import lowtide.executorch
-from lowtide.errors import InputError, LowtideError, UnsupportedError, VerificationError
+from lowtide.base.errors import (
+    InputError,
+    LowtideError,
+    UnsupportedError,
+    VerificationError,
+)
 from lowtide.executorch import MemoryPlanningPass, planning_pass
 from lowtide.executorch.copies import add_copies
 from lowtide.executorch.specs import Groups, outputs_of, spec_of, specs_of
 from lowtide.executorch.writing import object_ids
-from lowtide.frontends.json import plan_from_json
-from lowtide.planner import plan_problem
-from lowtide.problem import Buffer, Problem
+from lowtide.formats.json.reading import plan_from_json
+from lowtide.ir.problem import Buffer, Problem
+from lowtide.pack.planner import plan_problem
 
 
 def test_lowtide_itself_does_not_import_executorch():
     code = (
-        "import lowtide, lowtide.planner, sys; "
+        "import lowtide, lowtide.pack.planner, sys; "
         "assert not [m for m in sys.modules if m.split('.')[0] in ('executorch', 'torch', 'numpy')]; "
         "import lowtide.executorch, executorch.exir; "
         "assert executorch.exir.__name__ == 'executorch.exir'; "

@@ -12,7 +12,7 @@ from runtime import edge_of, lower
 from torch import fx, nn
 from zoo import ZOO
 
-from lowtide.errors import InputError, VerificationError
+from lowtide.base.errors import InputError, VerificationError
 from lowtide.executorch import MemoryPlanningPass, audit, verify_program
 from lowtide.executorch.specs import specs_of
 from lowtide.frontends.pte import open_pte

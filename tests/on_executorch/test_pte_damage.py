@@ -17,8 +17,8 @@ from pte_mutations import mutate
 from stock_files import files_of, methods_file, stock_file
 from typer.testing import CliRunner
 
+from lowtide.base.errors import InputError, LowtideError, UnsupportedError
 from lowtide.cli.app import app
-from lowtide.errors import InputError, LowtideError, UnsupportedError
 from lowtide.executorch import MemoryPlanningPass, audit, repack
 from lowtide.frontends.pte import open_pte
 from lowtide.frontends.pte.flatbuffer import DamagedError, Schema, Slot, check, parse_schema

@@ -17,7 +17,7 @@ from torch.export import Dim
 from zoo import ZOO
 
 import lowtide
-from lowtide.errors import InputError, VerificationError
+from lowtide.base.errors import InputError, VerificationError
 from lowtide.executorch import audit, repack
 from lowtide.frontends.pte import analyse, effects, open_pte
 

@@ -10,7 +10,7 @@ from runtime import Lowered, differences, edge_of, lower, run_file
 from test_random_on_runtime import expected, program
 from torch.export.graph_signature import OutputKind
 
-from lowtide.errors import LowtideError
+from lowtide.base.errors import LowtideError
 from lowtide.executorch import MemoryPlanningPass, audit, repack
 
 CHUNKS, CHUNK = 12, 5

@@ -16,7 +16,7 @@ from torch import nn
 from torch._higher_order_ops.scan import scan
 from zoo import ZOO, Run
 
-from lowtide.errors import UnsupportedError
+from lowtide.base.errors import UnsupportedError
 from lowtide.executorch import audit, repack
 from lowtide.frontends.pte import analyse, open_pte
 from models import REAL_MODELS

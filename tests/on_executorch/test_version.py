@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from lowtide.errors import UnsupportedError, UntestedVersionWarning
+from lowtide.base.errors import UnsupportedError, UntestedVersionWarning
 from lowtide.executorch import version
 from lowtide.executorch.version import TESTED, require_supported
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from lowtide.frontends.torch_export.lazy import PLAIN, bits_of, with_bits
+from lowtide.operators.conjugates import PLAIN, bits_of, with_bits
 
 
 def tensors_in(structure: Any) -> list[torch.Tensor]:

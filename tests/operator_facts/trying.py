@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import torch
 
-from lowtide.errors import LowtideError, UnsupportedError
+from lowtide.base.errors import LowtideError, UnsupportedError
 from lowtide.frontends.torch_export import import_program
-from lowtide.planner import plan_problem
+from lowtide.lifetimes.timeline import build_problem
+from lowtide.pack.planner import plan_problem
 from lowtide.replay import replay
-from lowtide.timeline import build_problem
-from lowtide.verifier import verify
+from lowtide.verifier.checks import verify
 from operator_facts.cases import Case
 from operator_facts.claims import Fault, faults_of
 from operator_facts.programs import NoCall, Untraced, program_of

@@ -15,8 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from lowtide import __version__
-from lowtide.cli import audit, check, compare, diff, explain, plan, repack, replay, show, verify
-from lowtide.errors import (
+from lowtide.base.errors import (
     InfeasibleError,
     LowtideError,
     ProgramError,
@@ -24,6 +23,7 @@ from lowtide.errors import (
     UntestedVersionWarning,
     VerificationError,
 )
+from lowtide.cli import audit, check, compare, diff, explain, plan, repack, replay, show, verify
 
 app = typer.Typer(
     name="lowtide",

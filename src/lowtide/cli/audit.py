@@ -9,7 +9,7 @@ import typer
 from lowtide.cli import options as o
 
 if TYPE_CHECKING:
-    from lowtide.executorch.auditing import Audit
+    from lowtide.frontends.pte.auditing import Audit
 
 PteFile = Annotated[
     str, typer.Argument(metavar="FILE.pte", show_default=False, help="An ExecuTorch program.")
@@ -48,9 +48,9 @@ def audit(
 
       lowtide audit model.pte --import my_operators --json
     """
+    from lowtide.base.units import parse_size
     from lowtide.cli.screen import working
     from lowtide.frontends.pte import open_pte
-    from lowtide.units import parse_size
 
     least = parse_size(alignment)
     with working(f"reading {file}", quiet=quiet):
@@ -76,7 +76,7 @@ def import_modules(names: list[str] | None) -> None:
     """
     import importlib
 
-    from lowtide.errors import InputError
+    from lowtide.base.errors import InputError
 
     name = ""
     try:
@@ -89,8 +89,8 @@ def import_modules(names: list[str] | None) -> None:
 
 def show(found: Audit) -> None:
     """Every fault on a line of its own, then the verdict."""
+    from lowtide.base.files import show_name
     from lowtide.outputs.wording import many
-    from lowtide.violation import show_name
 
     for finding in found.findings:
         assumed = " (assuming the worst of an unknown operator)" if finding.assumed else ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from lowtide.base.constants import DEFAULT_TIMEOUT
 from lowtide.cli import options as o
-from lowtide.constants import DEFAULT_TIMEOUT
 
 
 def check(

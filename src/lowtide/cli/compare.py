@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lowtide.base.constants import DEFAULT_TIMEOUT
 from lowtide.cli import options as o
-from lowtide.constants import DEFAULT_TIMEOUT
 
 if TYPE_CHECKING:
     from typing import Any
 
     from lowtide.api import Loaded
-    from lowtide.hierarchy import Hierarchy
-    from lowtide.problem import Plan, Problem
+    from lowtide.ir.problem import Plan, Problem
+    from lowtide.pack.hierarchy import Hierarchy
 
 Packers = Annotated[
     list[str] | None,
@@ -57,7 +57,7 @@ def compare(
     """
     from lowtide.api import load
     from lowtide.cli.screen import counting, working
-    from lowtide.hierarchy import POLICIES
+    from lowtide.pack.hierarchy import POLICIES
     from lowtide.pack.registry import names
 
     request = o.request(
@@ -97,9 +97,9 @@ def _row(
 ) -> tuple[dict[str, Any], Plan | None]:
     """What is told of one plan, and the plan if there is one."""
     from lowtide.api import plan_loaded
-    from lowtide.errors import InfeasibleError, UnsupportedError
+    from lowtide.base.errors import InfeasibleError, UnsupportedError
     from lowtide.pack.registry import Options
-    from lowtide.verifier import verify
+    from lowtide.verifier.checks import verify
 
     try:
         options = Options(timeout=timeout or None)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lowtide.base.constants import DEFAULT_TIMEOUT
 from lowtide.cli import options as o
-from lowtide.constants import DEFAULT_TIMEOUT
 
 if TYPE_CHECKING:
     from lowtide.report.difference import BufferChange, Difference
@@ -52,8 +52,8 @@ def diff(
 
       lowtide diff old.json model.pt2 --markdown
     """
+    from lowtide.base.errors import InputError
     from lowtide.cli.screen import planned
-    from lowtide.errors import InputError
     from lowtide.report.difference import compare
 
     if json and markdown:

@@ -44,8 +44,8 @@ def explain(
       lowtide explain plan.json --json
     """
     from lowtide.api import load
+    from lowtide.base.errors import InputError
     from lowtide.cli.screen import working
-    from lowtide.errors import InputError
     from lowtide.report.explain import explain_loaded
 
     if json and markdown:

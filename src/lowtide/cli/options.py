@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lowtide.errors import InputError
-from lowtide.units import parse_size
+from lowtide.base.errors import InputError
+from lowtide.base.units import parse_size
 
 if TYPE_CHECKING:
     from lowtide.api import Request
@@ -33,7 +33,7 @@ def complete_packer() -> list[str]:
 
 def complete_hierarchy() -> list[str]:
     """Names of the policies, for the shell."""
-    from lowtide.hierarchy import POLICIES
+    from lowtide.pack.hierarchy import POLICIES
 
     return list(POLICIES)
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lowtide.base.constants import DEFAULT_TIMEOUT
 from lowtide.cli import options as o
-from lowtide.constants import DEFAULT_TIMEOUT
 
 if TYPE_CHECKING:
     from lowtide.api import Loaded
-    from lowtide.problem import Plan
-    from lowtide.verifier import Report
+    from lowtide.ir.problem import Plan
+    from lowtide.verifier.checks import Report
 
 JsonOut = Annotated[
     str | None,
@@ -92,9 +92,9 @@ def plan(
     Ctrl-C ends the search, not the program: the best plan found until then is checked, written and shown.
     """
     from lowtide.api import load_all
+    from lowtide.base.errors import InputError
+    from lowtide.base.files import write_all_atomically
     from lowtide.cli.screen import show_plan, working
-    from lowtide.errors import InputError
-    from lowtide.files import write_all_atomically
 
     if (json, csv, header).count("-") > 1:
         raise InputError("only one output can have stdout: write the others to files")
@@ -126,11 +126,11 @@ def plan(
         done.append((loaded, found, report))
     found = done[0][1]
     if json is not None:
-        from lowtide.outputs.json import plan_to_json
+        from lowtide.formats.json.writing import plan_to_json
 
         written.append((json, plan_to_json(found)))
     if csv is not None:
-        from lowtide.outputs.csv import plan_to_csv
+        from lowtide.formats.csv.writing import plan_to_csv
 
         written.append((csv, plan_to_csv(found)))
     if header is not None:
@@ -163,7 +163,7 @@ def _plan(
 ) -> tuple[Plan, Report]:
     """Plan one thing and check the plan: nothing leaves before it has been checked."""
     from lowtide.cli.screen import search, working
-    from lowtide.verifier import verify
+    from lowtide.verifier.checks import verify
 
     found = search(loaded, packer, hierarchy, timeout, seed, threads, quiet=quiet, verbose=verbose)
     with working("verifying", quiet=quiet, verbose=verbose):

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lowtide.base.constants import DEFAULT_TIMEOUT
 from lowtide.cli import options as o
 from lowtide.cli.audit import Imports, PteFile, import_modules
-from lowtide.constants import DEFAULT_TIMEOUT
 
 if TYPE_CHECKING:
-    from lowtide.executorch.repacking import Repacked
+    from lowtide.frontends.pte.repacking import Repacked
 
 Out = Annotated[
     str, typer.Option("--output", "-o", metavar="OUT.pte", show_default=False, help="Where to write it.")
@@ -49,10 +49,10 @@ def repack(
 
       lowtide repack model.pte -o smaller.pte
     """
+    from lowtide.base.files import write_atomically
+    from lowtide.base.units import parse_size
     from lowtide.cli.screen import working
-    from lowtide.files import write_atomically
     from lowtide.frontends.pte import open_pte
-    from lowtide.units import parse_size
 
     unit = None if alignment is None else parse_size(alignment)
     with working(f"reading {file}", quiet=quiet):

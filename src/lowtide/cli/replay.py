@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from lowtide.base.errors import InputError
 from lowtide.cli import options as o
-from lowtide.errors import InputError
 
 OptionalPlan = Annotated[
     str | None,
@@ -48,8 +48,8 @@ def replay(
       lowtide replay model.pt2 --plan plan.json --times 3
     """
     from lowtide.api import load, plan_loaded
+    from lowtide.base.constants import DEFAULT_TIMEOUT
     from lowtide.cli.screen import counting, working
-    from lowtide.constants import DEFAULT_TIMEOUT
     from lowtide.pack.registry import Options
 
     request = o.request(
@@ -70,7 +70,7 @@ def replay(
     if loaded.imported is None:
         raise InputError(f"{file} holds no program to run: replay takes a .pt2 that torch.export saved")
     if plan_file is not None:
-        from lowtide.frontends.json import read_plan
+        from lowtide.formats.json.reading import read_plan
 
         plan = read_plan(plan_file)
     else:

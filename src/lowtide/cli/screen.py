@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from lowtide.api import Loaded, Request
-    from lowtide.problem import Plan, Progress
+    from lowtide.ir.problem import Plan, Progress
 
 _PIPE_WIDTH = 10_000
 """A pipe has no width: lines are not broken there, so that other programs can read them."""
@@ -103,7 +103,7 @@ def planned(
 ) -> tuple[Loaded, Plan]:
     """What a file holds and its plan: the one that it holds, or else a new one; ``verified`` either way."""
     from lowtide.api import load
-    from lowtide.verifier import verify
+    from lowtide.verifier.checks import verify
 
     with working(f"reading {file}", quiet=quiet, verbose=verbose):
         loaded = load(file, request)
@@ -131,7 +131,7 @@ def search(
     from typing import cast
 
     from lowtide.api import plan_loaded
-    from lowtide.hierarchy import Hierarchy
+    from lowtide.pack.hierarchy import Hierarchy
     from lowtide.pack.registry import Options
 
     with searching(quiet, verbose=verbose) as progress:

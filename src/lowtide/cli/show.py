@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lowtide.base.constants import DEFAULT_TIMEOUT
 from lowtide.cli import options as o
-from lowtide.constants import DEFAULT_TIMEOUT
 
 if TYPE_CHECKING:
     from lowtide.api import Loaded, Request
-    from lowtide.flow import FlowGraph
+    from lowtide.ir.flow import FlowGraph
+    from lowtide.ir.problem import Plan
     from lowtide.outputs.picture import Picture
     from lowtide.outputs.picture.colours import By, Theme
-    from lowtide.problem import Plan
 
 
 def _out(flag: str, what: str, *more: str) -> Any:
@@ -87,9 +87,9 @@ def show(
 
       lowtide show model.pt2 --trace memory.json
     """
+    from lowtide.base.errors import InputError
+    from lowtide.base.files import write_all_atomically
     from lowtide.cli.screen import planned
-    from lowtide.errors import InputError
-    from lowtide.files import write_all_atomically
     from lowtide.outputs.picture import make_picture
 
     by = _way(colour)
@@ -135,7 +135,7 @@ def show(
 
 
 def _way(colour: str | None) -> By | None:
-    from lowtide.errors import InputError
+    from lowtide.base.errors import InputError
     from lowtide.outputs.picture.colours import WAYS
 
     if colour is None:
@@ -149,9 +149,9 @@ def _way(colour: str | None) -> By | None:
 def _flow(plan: Plan, loaded: Loaded, program: str | None, request: Request) -> FlowGraph | None:
     """Program points of what the plan is of, where that is known; says so on stderr if the plan is wrong."""
     from lowtide.api import load
-    from lowtide.errors import InputError, VerificationError
-    from lowtide.lowering import lower
-    from lowtide.verifier import verify
+    from lowtide.base.errors import InputError, VerificationError
+    from lowtide.lifetimes.lowering import lower
+    from lowtide.verifier.checks import verify
 
     of = loaded.program
     if program is not None:

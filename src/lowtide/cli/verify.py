@@ -36,8 +36,8 @@ def verify(
     """
     from lowtide.api import load
     from lowtide.cli.screen import working
-    from lowtide.frontends.json import read_plan
-    from lowtide.verifier import verify as check
+    from lowtide.formats.json.reading import read_plan
+    from lowtide.verifier.checks import verify as check
 
     plan = read_plan(plan_file)
     request = o.request(

@@ -27,12 +27,12 @@ from lowtide.executorch.version import require_supported
 require_supported()
 
 from lowtide.executorch.algorithm import algorithm  # noqa: E402
-from lowtide.executorch.auditing import Audit, audit  # noqa: E402
-from lowtide.executorch.findings import Finding  # noqa: E402
 from lowtide.executorch.folding import FoldConstants  # noqa: E402
 from lowtide.executorch.planning_pass import MemoryPlanningPass  # noqa: E402
 from lowtide.executorch.proving import verify_program  # noqa: E402
-from lowtide.executorch.repacking import Repacked, repack  # noqa: E402
+from lowtide.frontends.pte.auditing import Audit, audit  # noqa: E402
+from lowtide.frontends.pte.findings import Finding  # noqa: E402
+from lowtide.frontends.pte.repacking import Repacked, repack  # noqa: E402
 
 __all__ = [
     "Audit",

@@ -11,10 +11,10 @@ from torch import fx
 from lowtide.executorch.arenas import memory_id_of
 from lowtide.executorch.specs import size_of, spec_of
 from lowtide.executorch.writing import object_ids
+from lowtide.ir.problem import Arena, Buffer, Problem, merge_intervals
+from lowtide.pack.planner import plan_problem
 from lowtide.pack.registry import Options
-from lowtide.planner import plan_problem
-from lowtide.problem import Arena, Buffer, Problem, merge_intervals
-from lowtide.verifier import verify
+from lowtide.verifier.checks import verify
 
 
 class Result(Sequence[int]):

@@ -8,7 +8,7 @@ from typing import Any
 
 from executorch.exir.schema import DeviceType, NonConstBufferDevice
 
-from lowtide.constants import DEFAULT_ARENA
+from lowtide.base.constants import DEFAULT_ARENA
 
 Device = tuple[Any, int]
 _CPU: Device = (DeviceType.CPU, 0)

@@ -22,7 +22,7 @@ import torch
 from torch import fx
 from torch._ops import HigherOrderOperator
 
-from lowtide.errors import UnsupportedError
+from lowtide.base.errors import UnsupportedError
 
 _COND, _MAP, _SCAN = _EMITTED = (
     torch.ops.higher_order.cond,

@@ -18,13 +18,13 @@ from executorch.exir.tensor import TensorSpec
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from lowtide.constants import ROOT
-from lowtide.errors import UnsupportedError
+from lowtide.base.constants import ROOT
+from lowtide.base.errors import UnsupportedError
 from lowtide.executorch.calls import calls_of, graph_of, tree
 from lowtide.executorch.specs import mutable_buffers, outputs_of, placeholders_of, spec_of, specs_of
 
 if TYPE_CHECKING:
-    from lowtide.program import Program
+    from lowtide.ir.program import Program
 
 KEPT_META = ("val", "tensor_meta", "stack_trace", "nn_module_stack", "debug_handle", "from_node")
 

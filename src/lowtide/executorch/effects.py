@@ -13,7 +13,7 @@ from torch import fx
 
 from lowtide.executorch.specs import nodes_in, spec_of, specs_of
 from lowtide.frontends.torch_export.effects import schema_holder
-from lowtide.frontends.torch_export.operands import known_name
+from lowtide.operators.schemas import known_name
 
 _NO_STEP = (memory.alloc, memory.view, memory.free, operator.getitem)
 """Nodes that run nothing: they name tensors that others write."""

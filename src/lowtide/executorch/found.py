@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import fx
 
-from lowtide.errors import UnsupportedError
+from lowtide.base.errors import UnsupportedError
 from lowtide.executorch.arenas import device_name, device_of
 from lowtide.executorch.specs import size_of
-from lowtide.program import StorageKind
+from lowtide.ir.program import StorageKind
 
 
 @dataclass(frozen=True, slots=True)

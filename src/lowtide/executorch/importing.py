@@ -16,8 +16,9 @@ from typing import Any
 from executorch.exir import memory
 from torch import fx
 
-from lowtide.constants import ROOT
-from lowtide.errors import UnsupportedError
+from lowtide.base.constants import ROOT
+from lowtide.base.errors import UnsupportedError
+from lowtide.base.source_lines import source_of
 from lowtide.executorch.arenas import Arenas
 from lowtide.executorch.calls import ControlFlow, calls_of, control_flow, graph_of
 from lowtide.executorch.effects import Effect, effect_of
@@ -35,8 +36,16 @@ from lowtide.executorch.specs import (
     spec_of,
     specs_of,
 )
-from lowtide.frontends.torch_export.source import source_of
-from lowtide.program import Call, Match, Program, Region, Step, Storage, StorageKind, Value
+from lowtide.ir.program import (
+    Call,
+    Match,
+    Program,
+    Region,
+    Step,
+    Storage,
+    StorageKind,
+    Value,
+)
 
 
 @dataclass(frozen=True)

@@ -23,18 +23,18 @@ from executorch.exir.memory_planning import (
 from executorch.exir.operator.convert import is_inplace_variant
 from torch import fx
 
-from lowtide.constants import ROOT
+from lowtide.base.constants import ROOT
 from lowtide.executorch.calls import tree
 from lowtide.executorch.copies import KEPT_META, clone_before
 from lowtide.executorch.specs import Groups, nodes_in, spec_of
 from lowtide.frontends.torch_export.effects import schema_holder
-from lowtide.liveness import solve
-from lowtide.lowering import lower
+from lowtide.lifetimes.liveness import solve
+from lowtide.lifetimes.lowering import lower
 
 if TYPE_CHECKING:
     from lowtide.executorch.importing import Imported
-    from lowtide.flow import FlowGraph
-    from lowtide.liveness import Liveness
+    from lowtide.ir.flow import FlowGraph
+    from lowtide.lifetimes.liveness import Liveness
 
 _COPY = torch.ops.aten.copy_.default
 

@@ -17,7 +17,7 @@ from torch import fx
 
 from lowtide.executorch.specs import layouts_of, nodes_in, spec_of, specs_of
 from lowtide.frontends.torch_export.effects import schema_holder
-from lowtide.frontends.torch_export.operands import known_name
+from lowtide.operators.schemas import known_name
 
 
 def _words(text: str) -> frozenset[str]:

@@ -17,8 +17,8 @@ from torch.utils import _pytree as pytree
 
 from lowtide.executorch.specs import layouts_of, own_spec_of, spec_of, specs_of
 from lowtide.frontends.torch_export.effects import schema_holder
-from lowtide.frontends.torch_export.moves import moves_of
-from lowtide.frontends.torch_export.operands import known_name
+from lowtide.operators.moves import moves_of
+from lowtide.operators.schemas import known_name
 
 Move = tuple[Any, Any, int]
 """A spec that is the same bytes as another spec's from some distance on: ``(inner, outer, bytes)``."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lowtide.reorder.fx import move_nodes, node_edges
-from lowtide.reorder.reordering import Reordering, reorder
+from lowtide.transforms.reorder.fx import move_nodes, node_edges
+from lowtide.transforms.reorder.reordering import Reordering, reorder
 
 if TYPE_CHECKING:
     from torch import fx
 
     from lowtide.executorch.importing import Imported
-    from lowtide.program import Region
+    from lowtide.ir.program import Region
 
 
 def reorder_modules(imported: Imported, **choices: Any) -> Reordering:

@@ -20,7 +20,7 @@ from executorch.exir.tensor import ALIGNMENT
 from torch import fx
 from torch.fx.passes.infra.pass_base import PassResult
 
-from lowtide.errors import InputError, LowtideError
+from lowtide.base.errors import InputError, LowtideError
 from lowtide.executorch.copies import add_copies, declare_stacked, held_carries, refresh_outputs
 from lowtide.executorch.importing import Imported, Request, import_modules
 from lowtide.executorch.inplace import find_requests, settle_requests
@@ -28,15 +28,15 @@ from lowtide.executorch.lifetimes import write_lifetimes
 from lowtide.executorch.ordering import reorder_modules
 from lowtide.executorch.specs import Groups, mutable_buffers
 from lowtide.executorch.writing import write_plan
+from lowtide.ir.problem import Applied
 from lowtide.pack.registry import Options
-from lowtide.problem import Applied
-from lowtide.techniques import Techniques, plan_program
+from lowtide.pack.techniques import Techniques, plan_program
 from lowtide.transforms import moved_steps
-from lowtide.verifier import Report, verify
+from lowtide.verifier.checks import Report, verify
 
 if TYPE_CHECKING:
-    from lowtide.hierarchy import Hierarchy
-    from lowtide.problem import Plan
+    from lowtide.ir.problem import Plan
+    from lowtide.pack.hierarchy import Hierarchy
 
 log = logging.getLogger(__name__)
 

@@ -12,20 +12,20 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lowtide.errors import InputError, VerificationError
-from lowtide.executorch.auditing import Audit, audit_file
-from lowtide.executorch.findings import violations_of
+from lowtide.base.errors import InputError, VerificationError, Violation
+from lowtide.base.files import show_name
 from lowtide.executorch.planning_pass import MemoryPlanningPass
 from lowtide.executorch.writing import XNNPACK_PADDING
 from lowtide.frontends.pte import analyse, open_pte
+from lowtide.frontends.pte.auditing import Audit, audit_file
 from lowtide.frontends.pte.delegates import XNNPACK
+from lowtide.frontends.pte.findings import violations_of
 from lowtide.frontends.pte.methods import Place
-from lowtide.problem import align_up
-from lowtide.violation import Violation, show_name
+from lowtide.ir.problem import align_up
 
 if TYPE_CHECKING:
     from lowtide.frontends.pte.methods import Method, TensorValue
-    from lowtide.problem import Plan
+    from lowtide.ir.problem import Plan
 
 _SHARED = 2
 """Memory id of the buffers that methods share, which belong to no plan."""

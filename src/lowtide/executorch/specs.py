@@ -15,7 +15,7 @@ from torch import fx
 from torch.export.graph_signature import OutputKind
 from torch.utils import _pytree as pytree
 
-from lowtide.problem import align_up
+from lowtide.ir.problem import align_up
 
 
 def specs_of(node: fx.Node) -> list[Any]:

@@ -12,7 +12,7 @@ import re
 import warnings
 from functools import cache
 
-from lowtide.errors import UnsupportedError, UntestedVersionWarning
+from lowtide.base.errors import UnsupportedError, UntestedVersionWarning
 
 TESTED = (("1.4.1", "2.13.0"), ("1.5.1", "2.13.0"), ("1.5.1", "2.14.1"))
 """Versions of ExecuTorch with those of PyTorch on which every test of this package is run, the oldest first.

@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Literal
 
-from lowtide.errors import InputError
-from lowtide.files import HEAD_BYTES, open_for_reading, read_rest, show_path
+from lowtide.base.errors import InputError
+from lowtide.base.files import HEAD_BYTES, open_for_reading, read_rest, show_path
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-    from lowtide.files import StrPath
+    from lowtide.base.files import StrPath
     from lowtide.frontends.pte import PteFile
-    from lowtide.problem import Plan, Problem
+    from lowtide.ir.problem import Plan, Problem
 
 Format = Literal["pt2", "pte", "json", "csv"]
 """An exported PyTorch program; an ExecuTorch program; a problem or plan; a problem."""
@@ -61,11 +61,11 @@ def load(path: StrPath, *, pins: bool = False) -> Problem | Plan | ExportedProgr
         elif format == "pte":
             data = head + file.read()
     if format == "json":
-        from lowtide.frontends.json import from_json
+        from lowtide.formats.json.reading import from_json
 
         return from_json(text, show_path(path))
     if format == "csv":
-        from lowtide.frontends.csv import problem_from_csv
+        from lowtide.formats.csv.reading import problem_from_csv
 
         return problem_from_csv(text, show_path(path), pins=pins)
     if format == "pte":

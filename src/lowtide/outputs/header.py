@@ -10,13 +10,13 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from lowtide.errors import InputError
+from lowtide.base.errors import InputError
 from lowtide.outputs.wording import amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lowtide.problem import ArenaUse, Plan
+    from lowtide.ir.problem import ArenaUse, Plan
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

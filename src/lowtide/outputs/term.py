@@ -10,8 +10,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from lowtide.base.units import format_size
 from lowtide.outputs.picture.colours import CATEGORIES, colour, printable, short_name, telling_way
-from lowtide.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from lowtide.errors import UnsupportedError
+from lowtide.base.errors import UnsupportedError
 
 if TYPE_CHECKING:
+    from lowtide.ir.problem import Buffer
     from lowtide.outputs.picture import ArenaView, Picture, Step
-    from lowtide.problem import Buffer
 
 EVENT_LIMIT = 2_000_000
 """Events for every buffer at every step multiply; viewers give up earlier than this."""

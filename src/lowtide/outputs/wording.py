@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lowtide.units import format_size
+from lowtide.base.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

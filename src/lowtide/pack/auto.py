@@ -12,16 +12,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
-from lowtide.arrays import to_kernel
+from lowtide.ir.problem import Progress
+from lowtide.pack.arrays import to_kernel
 from lowtide.pack.bounds import lower_bound
 from lowtide.pack.exact import check_rules, no_plan, search
 from lowtide.pack.registry import Options, Packing
-from lowtide.problem import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lowtide.problem import Problem
+    from lowtide.ir.problem import Problem
 
 SEARCH_LIMIT = 6_000
 """Above so many buffers local improvement goes first, and gets most of the time."""

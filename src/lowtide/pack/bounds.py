@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
-from lowtide.arrays import to_kernel
-from lowtide.problem import align_up, end_of
+from lowtide.ir.problem import align_up, end_of
+from lowtide.pack.arrays import to_kernel
 
 if TYPE_CHECKING:
-    from lowtide.problem import Buffer, Problem
+    from lowtide.ir.problem import Buffer, Problem
 
 
 def live_peak(problem: Problem) -> int:

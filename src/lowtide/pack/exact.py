@@ -10,16 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
-from lowtide.arrays import to_kernel
-from lowtide.errors import InfeasibleError, InputError
+from lowtide.base.errors import InfeasibleError, InputError
+from lowtide.ir.problem import Progress
+from lowtide.pack.arrays import to_kernel
 from lowtide.pack.bounds import lower_bound
 from lowtide.pack.registry import Options, Packing
-from lowtide.problem import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lowtide.problem import Problem
+    from lowtide.ir.problem import Problem
 
 
 def rules() -> dict[str, str]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
-from lowtide.arrays import to_kernel
+from lowtide.pack.arrays import to_kernel
 from lowtide.pack.registry import Options, Packing
 
 if TYPE_CHECKING:
-    from lowtide.problem import Problem
+    from lowtide.ir.problem import Problem
 
 
 def first_fit(problem: Problem, options: Options) -> Packing:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lowtide.errors import UnsupportedError
+from lowtide.base.errors import UnsupportedError
+from lowtide.ir.problem import align_up
 from lowtide.pack.registry import Options, Packing
-from lowtide.problem import align_up
 
 if TYPE_CHECKING:
-    from lowtide.problem import Problem
+    from lowtide.ir.problem import Problem
 
 
 def naive(problem: Problem, options: Options) -> Packing:

@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
-from lowtide.arrays import to_kernel
-from lowtide.errors import UnsupportedError
+from lowtide.base.errors import UnsupportedError
+from lowtide.ir.problem import Arena, align_up
+from lowtide.pack.arrays import to_kernel
 from lowtide.pack.registry import Options, Packing
-from lowtide.problem import Arena, align_up
 
 if TYPE_CHECKING:
-    from lowtide.problem import Problem
+    from lowtide.ir.problem import Problem
 
 
 def greedy(problem: Problem, options: Options) -> Packing:

@@ -16,12 +16,12 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from lowtide.errors import InputError
+from lowtide.base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lowtide.problem import Problem, Progress
+    from lowtide.ir.problem import Problem, Progress
 
 ENTRY_POINTS = "lowtide.packers"
 

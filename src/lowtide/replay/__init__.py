@@ -14,9 +14,15 @@ import torch
 from torch.utils._pytree import tree_flatten
 
 from lowtide.api import Loaded, load, make_request
-from lowtide.errors import InputError, LowtideError, ProgramError, ReplayError, first_line
+from lowtide.base.errors import (
+    InputError,
+    LowtideError,
+    ProgramError,
+    ReplayError,
+    first_line,
+)
 from lowtide.frontends.torch_export import Imported
-from lowtide.lowering import lower
+from lowtide.lifetimes.lowering import lower
 from lowtide.replay.compare import require_same
 from lowtide.replay.eager import Eager, EagerDifference
 from lowtide.replay.inputs import require_apart
@@ -27,7 +33,7 @@ from lowtide.replay.undefined import undefined_outputs
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lowtide.problem import Plan
+    from lowtide.ir.problem import Plan
 
 __all__ = ["EagerDifference", "ReplayReport", "replay"]
 

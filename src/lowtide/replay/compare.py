@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from lowtide.errors import ReplayError
+from lowtide.base.errors import ReplayError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ import torch
 from torch import fx
 from torch.utils._pytree import tree_flatten
 
-from lowtide.errors import ProgramError, ReplayError, first_line
+from lowtide.base.errors import ProgramError, ReplayError, first_line
 from lowtide.replay.compare import in_words, is_close, largest_difference, same_bits
 from lowtide.replay.undefined import DefineEmpty
 

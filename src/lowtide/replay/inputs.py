@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from lowtide.errors import InputError
+from lowtide.base.errors import InputError
 from lowtide.replay.memory import span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lowtide.flow import FlowGraph
     from lowtide.frontends.torch_export import Imported
+    from lowtide.ir.flow import FlowGraph
 
 
 def require_apart(imported: Imported, flow: FlowGraph, given: Sequence[Any]) -> None:

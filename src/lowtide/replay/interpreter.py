@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from lowtide.errors import ReplayError
+from lowtide.base.errors import ReplayError
 from lowtide.frontends.torch_export.effects import schema_holder
-from lowtide.frontends.torch_export.inplace import out_variant
+from lowtide.operators.aten import out_variant
 from lowtide.replay.layout import Layouts, fill
 from lowtide.replay.scope import Frame, Scope
 from lowtide.replay.undefined import DefineEmpty
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from torch import fx
 
-    from lowtide.flow import Copy, FlowGraph, Point
     from lowtide.frontends.torch_export import Imported
-    from lowtide.program import Call
+    from lowtide.ir.flow import Copy, FlowGraph, Point
+    from lowtide.ir.program import Call
     from lowtide.replay.memory import Memory
 
 

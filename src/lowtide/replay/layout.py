@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from lowtide.frontends.torch_export.sizes import Extent, extent_of
+from lowtide.operators.sizes import Extent, extent_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

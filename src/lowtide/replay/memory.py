@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import torch
 
-from lowtide.errors import ProgramError, ReplayError
+from lowtide.base.errors import ProgramError, ReplayError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from lowtide.problem import Plan
-    from lowtide.program import Program
+    from lowtide.ir.problem import Plan
+    from lowtide.ir.program import Program
 
 POISON = 0xFF
 """Dead bytes are filled with this: NaN as a float, -1 as an integer."""

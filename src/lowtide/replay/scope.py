@@ -10,14 +10,14 @@ import torch
 from torch import fx
 from torch.fx.node import map_arg
 
-from lowtide.errors import ReplayError
+from lowtide.base.errors import ReplayError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lowtide.flow import FlowGraph
     from lowtide.frontends.torch_export import CallSignature, Imported
-    from lowtide.program import Step
+    from lowtide.ir.flow import FlowGraph
+    from lowtide.ir.program import Step
 
 
 @dataclass

@@ -8,14 +8,14 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from lowtide.frontends.torch_export.effects import schema_holder
-from lowtide.frontends.torch_export.operands import leaves_bytes_undefined
+from lowtide.operators.schemas import leaves_bytes_undefined
 from lowtide.replay.memory import POISON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from lowtide.flow import FlowGraph
     from lowtide.frontends.torch_export import Imported
+    from lowtide.ir.flow import FlowGraph
 
 
 class DefineEmpty(TorchFunctionMode):  # type: ignore[misc]  # torch is not followed by mypy

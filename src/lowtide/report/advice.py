@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lowtide.lifetimes.timeline import build_problem
 from lowtide.pack.registry import Options
+from lowtide.pack.techniques import Techniques, plan_program
 from lowtide.report import changes
 from lowtide.report.curve import live_peaks, without_buffers
 from lowtide.report.findings import Advice
 from lowtide.report.peaks import Touches
-from lowtide.techniques import Techniques, plan_program
-from lowtide.timeline import build_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from lowtide.contents import Contents
-    from lowtide.flow import FlowGraph
-    from lowtide.problem import Buffer, Lifetime, Plan, Problem
-    from lowtide.program import Program
+    from lowtide.ir.contents import Contents
+    from lowtide.ir.flow import FlowGraph
+    from lowtide.ir.problem import Buffer, Lifetime, Plan, Problem
+    from lowtide.ir.program import Program
     from lowtide.report.findings import AdviceKind, Peak
 
 TRIALS = 12

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lowtide.errors import InputError
+from lowtide.base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lowtide.problem import Plan
+    from lowtide.ir.problem import Plan
 
 
 @dataclass(frozen=True, slots=True)

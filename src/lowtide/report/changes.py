@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lowtide.operators import base_name, is_random
+from lowtide.operators.names import base_name, is_random
 
 if TYPE_CHECKING:
-    from lowtide.program import Program, Region, Step, Storage, Value
+    from lowtide.ir.program import Program, Region, Step, Storage, Value
 
 _COPIES = re.compile(
     "clone|contiguous|copy|to|_to_copy|_to_dim_order_copy|_clone_dim_order|lift_fresh_copy|alias_copy|detach_copy|"

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
-from lowtide.arrays import to_kernel
-from lowtide.problem import merge_intervals
+from lowtide.ir.problem import merge_intervals
+from lowtide.pack.arrays import to_kernel
 
 if TYPE_CHECKING:
-    from lowtide.problem import Lifetime, Problem
+    from lowtide.ir.problem import Lifetime, Problem
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from lowtide.api import load, make_request, plan_loaded
-from lowtide.constants import DEFAULT_TIMEOUT
-from lowtide.lowering import lower
+from lowtide.base.constants import DEFAULT_TIMEOUT
+from lowtide.lifetimes.lowering import lower
 from lowtide.pack.registry import Options
 from lowtide.report.matching import match
 from lowtide.report.peaks import find_peaks
 
 if TYPE_CHECKING:
     from lowtide.api import Loaded
-    from lowtide.problem import Buffer, Plan
+    from lowtide.ir.problem import Buffer, Plan
     from lowtide.report.findings import Moment
 
 ChangeKind = Literal["came", "went", "grew", "shrank", "moved"]

@@ -6,12 +6,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from lowtide.api import load, make_request
-from lowtide.lowering import lower
+from lowtide.lifetimes.lowering import lower
+from lowtide.pack.techniques import Techniques
 from lowtide.report.advice import Adviser
 from lowtide.report.findings import Explanation
 from lowtide.report.memory import shares
 from lowtide.report.peaks import find_peaks
-from lowtide.techniques import Techniques
 
 if TYPE_CHECKING:
     from lowtide.api import Loaded

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lowtide.problem import Lifetime
+    from lowtide.ir.problem import Lifetime
 
 AdviceKind = Literal[
     "packing", "inputs", "outputs", "constants", "copy", "copies", "delay", "wait", "in_place", "elide_copies"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from lowtide.problem import Buffer
+    from lowtide.ir.problem import Buffer
 
 _NUMBER = re.compile(r"_\d+(?=$|[./])")
 _LINE = re.compile(r":\d+ in ")

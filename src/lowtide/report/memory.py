@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lowtide.api import Loaded
-    from lowtide.program import Program
+    from lowtide.ir.program import Program
 
 _NO_PROGRAM = "the file does not say: it lists buffers only"
 

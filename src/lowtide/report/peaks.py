@@ -11,8 +11,8 @@ from lowtide.report.findings import Alive, Moment, Peak, Touch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lowtide.flow import FlowGraph
-    from lowtide.problem import Arena, Buffer, Plan, Problem
+    from lowtide.ir.flow import FlowGraph
+    from lowtide.ir.problem import Arena, Buffer, Plan, Problem
 
 SUMMITS = 5
 """Local maxima that an explanation lists."""

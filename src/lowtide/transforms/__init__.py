@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from torch.export import ExportedProgram
 
-from lowtide.constants import ROOT
-from lowtide.errors import InputError
+from lowtide.base.constants import ROOT
+from lowtide.base.errors import InputError
+from lowtide.base.units import format_size
+from lowtide.ir.problem import Applied
 from lowtide.pack.registry import Options as Packing
-from lowtide.problem import Applied
 from lowtide.transforms.copying import copy_program
-from lowtide.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from lowtide.options import Options
-    from lowtide.reorder import Reordering
+    from lowtide.ir.options import Options
+    from lowtide.transforms.reorder import Reordering
 
 __all__ = ["Transformed", "moved_steps", "transform"]
 
@@ -89,7 +89,7 @@ def transform(
             f"{abs(folded.file_bytes):,} bytes ({format_size(abs(folded.file_bytes))}) {change} than before."
         )
     if reorder:
-        from lowtide.reorder.fx import reorder_graphs
+        from lowtide.transforms.reorder.fx import reorder_graphs
 
         copy = copy_program(program)
         choices: dict[str, Any] = {"packer": _JUDGE, "options": Packing(timeout=None)}

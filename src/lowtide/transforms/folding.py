@@ -23,7 +23,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.utils import _pytree as pytree
 
-from lowtide.errors import InputError
+from lowtide.base.errors import InputError
 from lowtide.transforms.copying import copy_module, with_module
 
 if TYPE_CHECKING:

@@ -77,7 +77,7 @@ class _Call:
 
     def over(self) -> frozenset[tuple[int, int]]:
         from lowtide.executorch.kernels import ELEMENTWISE, FIRST
-        from lowtide.frontends.torch_export.operands import known_name
+        from lowtide.operators.schemas import known_name
 
         name = known_name(self.operator)
         tensors = self.method.tensors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lowtide.errors import InputError
+from lowtide.base.errors import InputError
 
 _LARGEST = 1 << 62
 """Bytes of a tensor or an arena beyond which arithmetic on addresses is meaningless."""

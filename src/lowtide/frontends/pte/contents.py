@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from lowtide.contents import Contents
 from lowtide.frontends.pte.delegates import blob_of
-from lowtide.operators import is_random
+from lowtide.ir.contents import Contents
+from lowtide.operators.names import is_random
 
 if TYPE_CHECKING:
     from lowtide.frontends.pte.analysis import Analysis

@@ -176,7 +176,7 @@ class _Effects:
         return self.by_schema(operator, args)
 
     def by_schema(self, operator: Any, args: tuple[int, ...]) -> Effect:
-        from lowtide.frontends.torch_export.operands import hidden_writes, looks_at, overwrites
+        from lowtide.operators.schemas import hidden_writes, looks_at, overwrites
 
         declared = operator._schema.arguments
         hidden = hidden_writes(

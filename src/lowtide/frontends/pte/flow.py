@@ -12,18 +12,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lowtide.errors import UnsupportedError
-from lowtide.flow import Activation, Copy, FlowGraph, Point, SameBytes
-from lowtide.problem import align_up
-from lowtide.program import Program, Region, Step, Storage, StorageKind, Value
-from lowtide.timeline import problem_of_flow
+from lowtide.base.errors import UnsupportedError
+from lowtide.ir.flow import Activation, Copy, FlowGraph, Point, SameBytes
+from lowtide.ir.problem import align_up
+from lowtide.ir.program import Program, Region, Step, Storage, StorageKind, Value
+from lowtide.lifetimes.timeline import problem_of_flow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lowtide.frontends.pte.analysis import Analysis
     from lowtide.frontends.pte.effects import Effect
-    from lowtide.problem import Problem
+    from lowtide.ir.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def layout_of(
     Args:
         analysis: the method.
         alignment: bytes, by memory id.
-        in_place, elide_copies: as for ``lowtide.timeline.build_problem``.
+        in_place, elide_copies: as for ``lowtide.lifetimes.timeline.build_problem``.
 
     Raises:
         UnsupportedError: a static view has no place that is right on every path, or none that is known.

@@ -5,24 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lowtide.errors import InputError, UnsupportedError
+from lowtide.base.errors import InputError, UnsupportedError, Violation
+from lowtide.base.files import show_name
 from lowtide.frontends.pte.analysis import analyse
 from lowtide.frontends.pte.contents import contents_of
 from lowtide.frontends.pte.flow import layout_of, own_layout
 from lowtide.frontends.pte.methods import Place, alignment_in
 from lowtide.frontends.pte.sharing import permit_sharing, sharing_pairs
+from lowtide.ir.problem import Arena, ArenaUse, Plan, Problem, end_of
 from lowtide.pack.bounds import live_peak, lower_bound
-from lowtide.problem import Arena, ArenaUse, Plan, Problem, end_of
-from lowtide.violation import Violation, show_name
 
 if TYPE_CHECKING:
-    from lowtide.contents import Contents
-    from lowtide.executorch.findings import Finding
-    from lowtide.flow import FlowGraph
     from lowtide.frontends.pte.analysis import Analysis
+    from lowtide.frontends.pte.findings import Finding
     from lowtide.frontends.pte.flow import Layout
     from lowtide.frontends.pte.reading import PteFile
-    from lowtide.verifier import Follow
+    from lowtide.ir.contents import Contents
+    from lowtide.ir.flow import FlowGraph
+    from lowtide.verifier.checks import Follow
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _at_fault(analysis: Analysis, alignment: int) -> set[str]:
 
 def _audit(analysis: Analysis, alignment: int) -> list[Finding]:
     """Faults of the file's own plan, in which views and results have places that no plan of buffers names."""
-    from lowtide.executorch.auditing import check_places
+    from lowtide.frontends.pte.auditing import check_places
 
     places = {t.index: t.place for t in analysis.method.planned if t.place is not None}
     return check_places(analysis, places, analysis.method.arenas, alignment)
@@ -183,7 +183,7 @@ def _touched(analysis: Analysis, own: Layout, memory: int) -> int:
 
 
 def _follow(analysis: Analysis, layout: Layout, plan: Plan, alignment: int) -> list[Violation]:
-    from lowtide.executorch.auditing import check_places
+    from lowtide.frontends.pte.auditing import check_places
 
     places, unplaced = {}, []
     names = {f"{analysis.method.name}/%{tensor.index}": tensor for tensor in analysis.method.planned}

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from lowtide.errors import InputError
-from lowtide.problem import align_up
-from lowtide.violation import show_name
+from lowtide.base.errors import InputError
+from lowtide.base.files import show_name
+from lowtide.ir.problem import align_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lowtide.errors import InputError, UnsupportedError
+from lowtide.base.errors import InputError, UnsupportedError
+from lowtide.base.files import show_name
 from lowtide.frontends.pte.checking import check_program
 from lowtide.frontends.pte.flatbuffer import (
     DamagedError,
@@ -24,12 +25,11 @@ from lowtide.frontends.pte.flatbuffer import (
     check,
     parse_schema,
 )
-from lowtide.violation import show_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lowtide.files import StrPath
+    from lowtide.base.files import StrPath
 
 _HEADER_AT = 8
 _HEADER_MAGIC = b"eh00"
@@ -70,7 +70,7 @@ def open_pte(source: StrPath | bytes | PteFile) -> PteFile:
         return source
     if isinstance(source, (bytes, bytearray, memoryview)):
         return read_pte(bytes(source), "the program")
-    from lowtide.files import open_for_reading, show_path
+    from lowtide.base.files import open_for_reading, show_path
 
     with open_for_reading(source) as file:
         return read_pte(file.read(), show_path(source))

@@ -12,15 +12,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
-from lowtide.arrays import to_kernel
-from lowtide.classes import Classes
-from lowtide.nesting import overlap
-from lowtide.problem import Buffer, Placement, Problem, merge_intervals
+from lowtide.base.union_find import Classes
+from lowtide.ir.problem import Buffer, Placement, Problem, merge_intervals
+from lowtide.lifetimes.nesting import overlap
+from lowtide.pack.arrays import to_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lowtide.problem import Lifetime
+    from lowtide.ir.problem import Lifetime
 
 Pairs = list[tuple[int, int]]
 

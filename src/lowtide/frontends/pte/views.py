@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lowtide.liveness import bits
+from lowtide.lifetimes.liveness import bits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

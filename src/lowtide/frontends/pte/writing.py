@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any
 
-from lowtide.errors import UnsupportedError
+from lowtide.base.errors import UnsupportedError
 from lowtide.frontends.pte.reading import PteFile, read_pte
 
 if TYPE_CHECKING:

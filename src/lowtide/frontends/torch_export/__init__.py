@@ -10,7 +10,7 @@ from lowtide.frontends.torch_export.bindings import Imported, Input, Position, R
 from lowtide.frontends.torch_export.calls import CallSignature, signature
 from lowtide.frontends.torch_export.importing import import_program
 from lowtide.frontends.torch_export.loading import load
-from lowtide.options import Options
+from lowtide.ir.options import Options
 
 __all__ = [
     "CallSignature",

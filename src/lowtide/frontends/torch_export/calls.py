@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from torch import fx
 
-from lowtide.errors import UnsupportedError
+from lowtide.base.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from lowtide.program import CallKind
+    from lowtide.ir.program import CallKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class CallSignature:
     All are raw arguments: nodes, or constants such as numbers and None.
 
     Args:
-        kind: as in ``lowtide.program.Call``.
+        kind: as in ``lowtide.ir.program.Call``.
         graphs: the ``get_attr`` nodes, or graph modules, that it runs.
         roles: what each graph is to its caller, for reports.
         operands: passed by reference.

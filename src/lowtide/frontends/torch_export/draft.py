@@ -11,11 +11,11 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from lowtide.errors import InputError, UnsupportedError
+from lowtide.base.errors import InputError, UnsupportedError
 from lowtide.frontends.torch_export.bindings import Position, RegionBinding
 from lowtide.frontends.torch_export.calls import CallSignature
 from lowtide.frontends.torch_export.effects import schema_holder
-from lowtide.program import Region, Step
+from lowtide.ir.program import Region, Step
 
 
 @dataclass

@@ -16,17 +16,17 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from lowtide.errors import UnsupportedError
-from lowtide.frontends.torch_export.lazy import PLAIN, may_be_lazy, plain, with_bits
-from lowtide.frontends.torch_export.operands import (
+from lowtide.base.errors import UnsupportedError
+from lowtide.frontends.torch_export.probe import Observation, Prober
+from lowtide.operators.conjugates import PLAIN, may_be_lazy, plain, with_bits
+from lowtide.operators.schemas import (
     hidden_writes,
     looks_at,
     may_return_arguments,
     overwrites,
     schema_arguments,
 )
-from lowtide.frontends.torch_export.probe import Observation, Prober
-from lowtide.frontends.torch_export.sizes import has_memory
+from lowtide.operators.sizes import has_memory
 
 if TYPE_CHECKING:
     from lowtide.frontends.torch_export.bindings import Position

@@ -14,17 +14,17 @@ from torch.export.graph_signature import InputKind as TorchInputKind
 from torch.export.graph_signature import OutputKind as TorchOutputKind
 from torch.utils._pytree import tree_leaves
 
-from lowtide.constants import ROOT
-from lowtide.errors import InputError, UnsupportedError
+from lowtide.base.constants import ROOT
+from lowtide.base.errors import InputError, UnsupportedError
 from lowtide.frontends.torch_export.bindings import Imported, Input, InputKind
 from lowtide.frontends.torch_export.draft import RegionDraft, position_of
 from lowtide.frontends.torch_export.effects import is_traced
 from lowtide.frontends.torch_export.loading import load
 from lowtide.frontends.torch_export.memory import Memory, require_memory
-from lowtide.frontends.torch_export.sizes import Bounds, overlaps_itself, same_places
 from lowtide.frontends.torch_export.walk import Walker
-from lowtide.options import Options
-from lowtide.program import Program, StorageKind
+from lowtide.ir.options import Options
+from lowtide.ir.program import Program, StorageKind
+from lowtide.operators.sizes import Bounds, overlaps_itself, same_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

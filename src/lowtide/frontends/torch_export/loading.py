@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from lowtide.errors import InputError
+from lowtide.base.errors import InputError
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from lowtide.errors import UnsupportedError
+from lowtide.base.errors import UnsupportedError
 from lowtide.frontends.torch_export.effects import Leaf
-from lowtide.frontends.torch_export.lazy import mark_of
-from lowtide.frontends.torch_export.sizes import (
+from lowtide.ir.problem import align_up
+from lowtide.ir.program import Storage, StorageKind, Value
+from lowtide.operators.conjugates import mark_of
+from lowtide.operators.sizes import (
     Bounds,
     Extent,
     dtype_of,
@@ -20,8 +22,6 @@ from lowtide.frontends.torch_export.sizes import (
     layout_key,
     shape_of,
 )
-from lowtide.problem import align_up
-from lowtide.program import Storage, StorageKind, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

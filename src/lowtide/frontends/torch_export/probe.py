@@ -17,15 +17,15 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from lowtide.frontends.torch_export.lazy import PLAIN, Bits, bits_of, with_bits
-from lowtide.frontends.torch_export.operands import (
+from lowtide.operators.conjugates import PLAIN, Bits, bits_of, with_bits
+from lowtide.operators.schemas import (
     hidden_writes,
     is_view,
     looks_at,
     overwrites,
     schema_arguments,
 )
-from lowtide.frontends.torch_export.sizes import extent_of, has_memory
+from lowtide.operators.sizes import extent_of, has_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

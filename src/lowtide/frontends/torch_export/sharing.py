@@ -10,9 +10,9 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from lowtide.frontends.torch_export.inplace import may_overwrite, overwrites_of
-from lowtide.frontends.torch_export.moves import copies_whole, laid_out, may_move, moves_of
-from lowtide.program import Match
+from lowtide.ir.program import Match
+from lowtide.operators.aten import may_overwrite, overwrites_of
+from lowtide.operators.moves import copies_whole, laid_out, may_move, moves_of
 
 if TYPE_CHECKING:
     from lowtide.frontends.torch_export.bindings import Position

@@ -10,7 +10,8 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from lowtide.errors import InputError, UnsupportedError
+from lowtide.base.errors import InputError, UnsupportedError
+from lowtide.base.source_lines import source_of
 from lowtide.frontends.torch_export import calls
 from lowtide.frontends.torch_export.calls import CallSignature
 from lowtide.frontends.torch_export.draft import (
@@ -29,16 +30,15 @@ from lowtide.frontends.torch_export.draft import (
     structured,
 )
 from lowtide.frontends.torch_export.effects import Effect, EffectFinder, Leaf, positions_in, schema_holder
-from lowtide.frontends.torch_export.lazy import plain
 from lowtide.frontends.torch_export.memory import Memory, require_memory
-from lowtide.frontends.torch_export.operands import based_on
 from lowtide.frontends.torch_export.sharing import Sharing, sharing_of
-from lowtide.frontends.torch_export.source import source_of
-from lowtide.options import Options
-from lowtide.program import Call, Step
+from lowtide.ir.options import Options
+from lowtide.ir.program import Call, Step
+from lowtide.operators.conjugates import plain
+from lowtide.operators.schemas import based_on
 
 if TYPE_CHECKING:
-    from lowtide.program import StorageKind
+    from lowtide.ir.program import StorageKind
 
 
 class Walker:

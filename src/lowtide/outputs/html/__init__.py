@@ -11,7 +11,7 @@ import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from lowtide.errors import UnsupportedError
+from lowtide.base.errors import UnsupportedError
 from lowtide.outputs.picture.colours import CATEGORIES, WAYS, colour, telling_way
 
 if TYPE_CHECKING:

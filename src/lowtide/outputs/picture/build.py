@@ -9,8 +9,8 @@ from lowtide.outputs.picture.model import ArenaView, Band, Picture, Rectangle, S
 from lowtide.report.curve import Curve, floor_of, live_curve
 
 if TYPE_CHECKING:
-    from lowtide.flow import FlowGraph
-    from lowtide.problem import Arena, Plan, RegionSpan
+    from lowtide.ir.flow import FlowGraph
+    from lowtide.ir.problem import Arena, Plan, RegionSpan
 
 
 def make_picture(plan: Plan, *, title: str = "plan", flow: FlowGraph | None = None) -> Picture:

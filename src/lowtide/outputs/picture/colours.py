@@ -6,13 +6,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from lowtide.units import format_size
+from lowtide.base.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from lowtide.ir.problem import Buffer
     from lowtide.outputs.picture.model import Picture
-    from lowtide.problem import Buffer
 
 By = Literal["kind", "operator", "region", "size"]
 WAYS: tuple[By, ...] = ("kind", "operator", "region", "size")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lowtide.errors import InputError
+from lowtide.base.errors import InputError
+from lowtide.base.units import format_size
 from lowtide.outputs.picture.colours import CATEGORIES, colour, printable, short_name, telling_way
-from lowtide.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,1 @@
+"""What every part uses: errors, files, units, constants; knows nothing of programs."""

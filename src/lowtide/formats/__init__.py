@@ -1,0 +1,1 @@
+"""Problems and plans as text: JSON and CSV, reader and writer together."""

@@ -1,0 +1,1 @@
+"""CSV: problems and plans, read and written."""

@@ -1,0 +1,1 @@
+"""JSON: problems and plans, read and written."""

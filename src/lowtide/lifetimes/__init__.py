@@ -1,0 +1,1 @@
+"""Program -> Problem: when every buffer is alive, on one clock."""

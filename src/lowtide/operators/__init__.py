@@ -1,0 +1,1 @@
+"""What operators do to memory, as data and one reader of schemas."""

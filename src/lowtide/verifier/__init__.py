@@ -1,0 +1,1 @@
+"""Checks of plans that share no algorithm with what made them."""
