@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 
-from lowtide.ir.problem import Buffer, Plan, Problem, merge_intervals
+from lowtide.ir.plan import Plan
+from lowtide.ir.problem import Buffer, Problem, merge_intervals
 
 
 @dataclass(frozen=True, slots=True)

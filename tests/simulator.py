@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from lowtide.ir.flow import FlowGraph, Point
-from lowtide.ir.problem import Plan
+from lowtide.ir.plan import Plan
 from lowtide.ir.program import Call, Program, Step
 
 UNBOUNDED_BYTES = 4

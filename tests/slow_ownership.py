@@ -7,7 +7,7 @@ point is visited until nothing changes, and who shares bytes with whom is looked
 from __future__ import annotations
 
 from lowtide.ir.flow import Copy, FlowGraph, Point
-from lowtide.ir.problem import Plan
+from lowtide.ir.plan import Plan
 
 Fault = tuple[int, str, tuple[str, ...]]
 

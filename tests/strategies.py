@@ -12,19 +12,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from lowtide.base.constants import ROOT
-from lowtide.ir.problem import (
-    Arena,
-    ArenaUse,
-    Buffer,
-    Free,
-    Lifetime,
-    Placement,
-    Plan,
-    Problem,
-    Progress,
-    RegionSpan,
-    align_up,
-)
+from lowtide.ir.plan import ArenaUse, Plan, Progress
+from lowtide.ir.problem import Arena, Buffer, Free, Lifetime, Placement, Problem, RegionSpan, align_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

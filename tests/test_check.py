@@ -10,7 +10,7 @@ import pytest
 
 import lowtide
 from lowtide import Arena, Buffer, InputError, Problem
-from lowtide.ir.problem import ArenaUse, Plan
+from lowtide.ir.plan import ArenaUse, Plan
 from lowtide.outputs.findings import json_schema
 from lowtide.report.budget import Budget
 from test_cli import CSV, run

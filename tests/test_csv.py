@@ -12,7 +12,8 @@ from lowtide.base.errors import InputError, UnsupportedError
 from lowtide.base.files import read_text
 from lowtide.formats.csv.reading import problem_from_csv, read_csv
 from lowtide.formats.csv.writing import plan_to_csv, problem_to_csv
-from lowtide.ir.problem import Arena, ArenaUse, Buffer, Placement, Plan, Problem
+from lowtide.ir.plan import ArenaUse, Plan
+from lowtide.ir.problem import Arena, Buffer, Placement, Problem
 from strategies import plans, problems
 
 BENCHMARKS = sorted((Path(__file__).parents[1] / "benchmarks" / "data").glob("*/*.csv"))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import lowtide
 from lowtide import Buffer, Match, Problem, Program, Region, Step, Storage, Value
-from lowtide.ir.problem import Plan
+from lowtide.ir.plan import Plan
 from lowtide.lifetimes.timeline import build_problem
 from lowtide.outputs.findings import json_schema
 from lowtide.report.matching import match

@@ -18,7 +18,7 @@ import lowtide
 from lowtide import Arena, Buffer, InfeasibleError, InputError, Placement, Plan, Problem
 from lowtide.formats.csv.writing import problem_to_csv
 from lowtide.formats.json.reading import plan_from_json
-from lowtide.ir.problem import Progress
+from lowtide.ir.plan import Progress
 from lowtide.pack import Options
 from lowtide.pack.exact import rules
 from lowtide.pack.planner import plan_problem

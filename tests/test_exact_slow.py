@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import pytest
 
 from lowtide.base.errors import InfeasibleError, InputError
-from lowtide.ir.problem import Plan, Problem
+from lowtide.ir.plan import Plan
+from lowtide.ir.problem import Problem
 from lowtide.pack.exact import rules
 from lowtide.pack.planner import plan_problem
 from lowtide.pack.registry import Options

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import lowtide
 from lowtide import Arena, Buffer, Call, Explanation, Problem, Program, Region, Step, Storage, Value, _kernel
-from lowtide.ir.problem import ArenaUse
+from lowtide.ir.plan import ArenaUse
 from lowtide.lifetimes.timeline import build_problem
 from lowtide.outputs.findings import json_schema
 from lowtide.outputs.wording import waiting

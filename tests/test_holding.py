@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lowtide.ir.flow import Activation, FlowGraph, Point
-from lowtide.ir.problem import Plan
+from lowtide.ir.plan import Plan
 from lowtide.ir.program import Program
 from lowtide.lifetimes.lowering import lower
 from lowtide.lifetimes.timeline import problem_of_flow

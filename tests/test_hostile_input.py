@@ -23,7 +23,8 @@ from lowtide.formats.json.reading import (
 )
 from lowtide.formats.json.writing import plan_to_json
 from lowtide.frontends import detect, load
-from lowtide.ir.problem import ArenaUse, Buffer, Placement, Plan, Problem, RegionSpan
+from lowtide.ir.plan import ArenaUse, Plan
+from lowtide.ir.problem import Buffer, Placement, Problem, RegionSpan
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lowtide.ir.problem import Plan
+from lowtide.ir.plan import Plan
 from lowtide.ir.program import Program, Step
 from lowtide.lifetimes.lowering import lower
 from lowtide.lifetimes.timeline import problem_of_flow

@@ -14,7 +14,8 @@ from random import Random
 import pytest
 
 from lowtide.ir.flow import FlowGraph
-from lowtide.ir.problem import ArenaUse, Plan, Problem
+from lowtide.ir.plan import ArenaUse, Plan
+from lowtide.ir.problem import Problem
 from lowtide.ir.program import Match, Program, Region, Step, Storage, Value
 from lowtide.lifetimes.lowering import lower
 from lowtide.lifetimes.timeline import problem_of_flow

@@ -19,7 +19,8 @@ from lowtide.formats.json.reading import (
     read_plan,
 )
 from lowtide.formats.json.writing import json_schema, plan_to_json, problem_to_json
-from lowtide.ir.problem import Arena, ArenaUse, Buffer, Plan, Problem, Progress
+from lowtide.ir.plan import ArenaUse, Plan, Progress
+from lowtide.ir.problem import Arena, Buffer, Problem
 from strategies import plans, problems
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lowtide.ir.flow import FlowGraph
-from lowtide.ir.problem import Plan
+from lowtide.ir.plan import Plan
 from lowtide.ir.program import Call, Program, Region, Step, Storage, Value
 from lowtide.lifetimes.lowering import lower
 from lowtide.lifetimes.timeline import problem_of_flow

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from lowtide.frontends.torch_export import Imported, Options, import_program  # noqa: E402
-from lowtide.ir.problem import Plan  # noqa: E402
+from lowtide.ir.plan import Plan  # noqa: E402
 from lowtide.lifetimes.timeline import build_problem  # noqa: E402
 from lowtide.pack.hierarchy import POLICIES  # noqa: E402
 from lowtide.pack.planner import plan_problem  # noqa: E402

@@ -17,7 +17,7 @@ from torch import nn  # noqa: E402
 from control_flow import CONTROL_FLOW_MODELS  # noqa: E402
 from lowtide.base.errors import ReplayError  # noqa: E402
 from lowtide.frontends.torch_export import Imported, Options, import_program  # noqa: E402
-from lowtide.ir.problem import Plan  # noqa: E402
+from lowtide.ir.plan import Plan  # noqa: E402
 from lowtide.lifetimes.timeline import build_problem  # noqa: E402
 from lowtide.pack.hierarchy import POLICIES, Hierarchy  # noqa: E402
 from lowtide.pack.planner import plan_problem  # noqa: E402

@@ -8,7 +8,7 @@ import pytest
 
 from lowtide.api import Request, load
 from lowtide.base.errors import InfeasibleError, InputError
-from lowtide.ir.problem import Applied
+from lowtide.ir.plan import Applied
 from lowtide.ir.program import Match, Program, Region, Step, Storage, Value
 from lowtide.lifetimes.timeline import build_problem
 from lowtide.pack.registry import Options

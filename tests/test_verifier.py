@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from lowtide.base.errors import VerificationError, Violation
-from lowtide.ir.problem import Arena, ArenaUse, Buffer, Free, Placement, Plan, Problem
+from lowtide.ir.plan import ArenaUse, Plan
+from lowtide.ir.problem import Arena, Buffer, Free, Placement, Problem
 from lowtide.ir.program import Call, Program
 from lowtide.lifetimes.timeline import build_problem
 from lowtide.pack.bounds import live_peak, lower_bound

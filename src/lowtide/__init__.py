@@ -25,7 +25,8 @@ if TYPE_CHECKING:
         VerificationError,
         Violation,
     )
-    from lowtide.ir.problem import Arena, Buffer, Free, Placement, Plan, Problem, RegionSpan
+    from lowtide.ir.plan import Plan
+    from lowtide.ir.problem import Arena, Buffer, Free, Placement, Problem, RegionSpan
     from lowtide.ir.program import Call, Match, Program, Region, Step, Storage, Value
     from lowtide.report.budget import check_budget
     from lowtide.report.difference import Difference, diff

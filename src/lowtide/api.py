@@ -11,7 +11,8 @@ from lowtide.base.constants import DEFAULT_ARENA, DEFAULT_TIMEOUT
 from lowtide.base.errors import InputError
 from lowtide.base.units import parse_size
 from lowtide.ir.options import Options
-from lowtide.ir.problem import Arena, Plan, Problem
+from lowtide.ir.plan import Plan
+from lowtide.ir.problem import Arena, Problem
 from lowtide.ir.program import Program
 from lowtide.lifetimes.lowering import POINT_LIMIT, lower
 from lowtide.lifetimes.timeline import Timeline
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from lowtide.frontends.torch_export import Imported
     from lowtide.ir.contents import Contents
     from lowtide.ir.flow import FlowGraph
-    from lowtide.ir.problem import Applied, Progress
+    from lowtide.ir.plan import Applied, Progress
     from lowtide.pack.hierarchy import Hierarchy
     from lowtide.verifier.checks import Follow
 

@@ -27,7 +27,7 @@ from lowtide.executorch.kernels import operator_name
 from lowtide.executorch.lifetimes import write_lifetimes
 from lowtide.executorch.specs import Groups, nodes_in, spec_of, specs_of
 from lowtide.executorch.writing import write_plan
-from lowtide.ir.problem import ArenaUse, Plan
+from lowtide.ir.plan import ArenaUse, Plan
 from lowtide.lifetimes.timeline import build_problem
 
 

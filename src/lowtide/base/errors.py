@@ -7,12 +7,11 @@ plan fits. Nothing else is ever shown to a user without ``--traceback``.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from lowtide.base.errors import Violation
 
 
 class LowtideError(Exception):
@@ -29,6 +28,25 @@ class UnsupportedError(LowtideError):
 
 class InfeasibleError(LowtideError):
     """No plan can fit: the pins contradict each other, or the capacity is below what is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A fault of a plan.
+
+    Args:
+        kind: of the plan alone: overlap, alignment, capacity, reserved, pin, placement, objects, totals;
+            against its program or problem: lost, misfit, unplaced, unasked, unknown, twice, frees.
+        message: one line with names, lifetimes and byte ranges.
+        buffers: names of the buffers or storages concerned.
+    """
+
+    kind: str
+    message: str
+    buffers: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class VerificationError(LowtideError):

@@ -31,6 +31,11 @@ _BOMS = (
 )
 
 
+def show_name(name: str) -> str:
+    """A name as it is if it prints on one line, otherwise quoted."""
+    return name if name.isprintable() else repr(name)
+
+
 def show_path(path: StrPath) -> str:
     """The path as a message shows it: on one line, whatever characters it has."""
     text = os.fspath(path)

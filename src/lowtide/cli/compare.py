@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from lowtide.api import Loaded
-    from lowtide.ir.problem import Plan, Problem
+    from lowtide.ir.plan import Plan
+    from lowtide.ir.problem import Problem
     from lowtide.pack.hierarchy import Hierarchy
 
 Packers = Annotated[

@@ -11,7 +11,7 @@ from lowtide.cli import options as o
 
 if TYPE_CHECKING:
     from lowtide.api import Loaded
-    from lowtide.ir.problem import Plan
+    from lowtide.ir.plan import Plan
     from lowtide.verifier.checks import Report
 
 JsonOut = Annotated[

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from lowtide.api import Loaded, Request
-    from lowtide.ir.problem import Plan, Progress
+    from lowtide.ir.plan import Plan, Progress
 
 _PIPE_WIDTH = 10_000
 """A pipe has no width: lines are not broken there, so that other programs can read them."""

@@ -13,7 +13,7 @@ from lowtide.cli import options as o
 if TYPE_CHECKING:
     from lowtide.api import Loaded, Request
     from lowtide.ir.flow import FlowGraph
-    from lowtide.ir.problem import Plan
+    from lowtide.ir.plan import Plan
     from lowtide.outputs.picture import Picture
     from lowtide.outputs.picture.colours import By, Theme
 

@@ -28,14 +28,14 @@ from lowtide.executorch.lifetimes import write_lifetimes
 from lowtide.executorch.ordering import reorder_modules
 from lowtide.executorch.specs import Groups, mutable_buffers
 from lowtide.executorch.writing import write_plan
-from lowtide.ir.problem import Applied
+from lowtide.ir.plan import Applied
 from lowtide.pack.registry import Options
 from lowtide.pack.techniques import Techniques, plan_program
 from lowtide.transforms import moved_steps
 from lowtide.verifier.checks import Report, verify
 
 if TYPE_CHECKING:
-    from lowtide.ir.problem import Plan
+    from lowtide.ir.plan import Plan
     from lowtide.pack.hierarchy import Hierarchy
 
 log = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ from lowtide.ir.problem import align_up
 
 if TYPE_CHECKING:
     from lowtide.frontends.pte.methods import Method, TensorValue
-    from lowtide.ir.problem import Plan
+    from lowtide.ir.plan import Plan
 
 _SHARED = 2
 """Memory id of the buffers that methods share, which belong to no plan."""

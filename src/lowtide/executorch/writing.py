@@ -15,7 +15,7 @@ from lowtide.executorch.specs import placeholders_of, spec_of, view_base
 
 if TYPE_CHECKING:
     from lowtide.executorch.importing import Imported
-    from lowtide.ir.problem import Plan
+    from lowtide.ir.plan import Plan
 
 XNNPACK_PADDING = 64
 """Bytes behind an arena that XNNPACK's kernels may read (its ``XNN_EXTRA_BYTES``, and to spare)."""

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from lowtide.base.files import StrPath
     from lowtide.frontends.pte import PteFile
-    from lowtide.ir.problem import Plan, Problem
+    from lowtide.ir.plan import Plan
+    from lowtide.ir.problem import Problem
 
 Format = Literal["pt2", "pte", "json", "csv"]
 """An exported PyTorch program; an ExecuTorch program; a problem or plan; a problem."""

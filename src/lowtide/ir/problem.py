@@ -1,19 +1,18 @@
-"""What is placed, and where: Buffer, Arena, Problem and Plan.
+"""What is placed: Buffer, Arena, Problem.
 
-A Problem knows nothing of graphs: buffers with sizes and lifetimes, to be given offsets in arenas.
-A Plan is a Problem with its offsets and what was proved about them. Both are values: frozen,
-comparable, serialisable.
+A Problem knows nothing of graphs: buffers with sizes and lifetimes, to be given offsets in arenas. It is a
+value: frozen, comparable, serialisable. What cannot be right in it is refused by name, whoever made it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from lowtide.base.constants import DEFAULT_ARENA, ROOT
-from lowtide.base.errors import InputError, LowtideError
-from lowtide.ir.checks import check_problem
+from lowtide.base.constants import DEFAULT_ARENA, LIMIT, ROOT
+from lowtide.base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -136,7 +135,7 @@ class Problem:
         missing = sorted({buffer.arena for buffer in self.buffers} - known)
         arenas = sorted((*self.arenas, *map(Arena, missing)), key=lambda arena: arena.id)
         object.__setattr__(self, "arenas", tuple(arenas))
-        check_problem(self)
+        _check(self)
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -178,144 +177,6 @@ class Problem:
         return bool(self.may_coincide or self.placements)
 
 
-@dataclass(frozen=True, slots=True)
-class ArenaUse:
-    """What a plan makes of one arena, in bytes.
-
-    Args:
-        bytes: end of the highest buffer, or the reserved prefix if that is larger.
-        live_peak_bytes: the most bytes alive at any time, reserved prefix included.
-        lower_bound_bytes: no plan can be smaller than this.
-    """
-
-    id: int
-    bytes: int
-    live_peak_bytes: int
-    lower_bound_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """One improvement on the way: seconds since the start, arena bytes and proved bound then."""
-
-    seconds: float
-    arena_bytes: int
-    lower_bound_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """A step of which a plan makes more than lifetimes do.
-
-    Args:
-        step: qualified name.
-        technique: ``in-place`` (the output lies exactly over an input that dies), ``elided-copy`` (what the
-            step copies is where it belongs already), ``reordered`` (it runs at another time) or ``folded``
-            (it is a constant).
-        written, read: names of the storages that share bytes; empty where that is not the point.
-    """
-
-    step: str
-    technique: str
-    written: str = ""
-    read: str = ""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A Problem with an offset for every buffer, and what was proved.
-
-    Args:
-        problem: what was asked.
-        offsets: bytes from the start of the buffer's arena, in the order of ``problem.buffers``.
-        uses: one entry an arena, in the order of ``problem.arenas``.
-        packer: name of the packer that found it.
-        hierarchy: policy under which it was found.
-        object_ids: shared object of each buffer within its arena, where the packer works with such.
-        seconds: time that planning took; not compared.
-        history: how the plan improved; not compared.
-        applied: where the plan uses more than lifetimes, for reports; not compared.
-        interrupted: whether Ctrl-C cut planning short, so that more time might find more; not compared.
-    """
-
-    problem: Problem
-    offsets: tuple[int, ...]
-    uses: tuple[ArenaUse, ...]
-    packer: str
-    hierarchy: str = "joint"
-    object_ids: tuple[int | None, ...] | None = None
-    seconds: float = field(default=0.0, compare=False)
-    history: tuple[Progress, ...] = field(default=(), compare=False)
-    interrupted: bool = field(default=False, compare=False)
-    applied: tuple[Applied, ...] = field(default=(), compare=False)
-
-    @property
-    def arena_bytes(self) -> int:
-        """Bytes of all arenas together."""
-        return sum(use.bytes for use in self.uses)
-
-    @property
-    def arenas(self) -> dict[int, int]:
-        """Bytes of each arena by memory id."""
-        return {use.id: use.bytes for use in self.uses}
-
-    @property
-    def live_peak_bytes(self) -> int:
-        """The most bytes alive at any time, summed over arenas."""
-        return sum(use.live_peak_bytes for use in self.uses)
-
-    @property
-    def lower_bound_bytes(self) -> int:
-        """No plan of this problem can be smaller; summed over arenas."""
-        return sum(use.lower_bound_bytes for use in self.uses)
-
-    @property
-    def is_optimal(self) -> bool:
-        """Whether every arena is proved to be as small as it can be."""
-        return all(use.bytes == use.lower_bound_bytes for use in self.uses)
-
-    @cached_property
-    def names(self) -> dict[str, int]:
-        """Position of the buffer that goes by each id, name, or member's name."""
-        names: dict[str, int] = {}
-        for i, buffer in enumerate(self.problem.buffers):
-            for name in (*buffer.members, buffer.name, buffer.id):
-                if name:
-                    names.setdefault(name, i)
-        return names
-
-    def position_of(self, name: str) -> int:
-        """Position in ``problem.buffers`` of the buffer that holds ``name``.
-
-        Raises:
-            LowtideError: the plan has no such buffer.
-        """
-        try:
-            return self.names[name]
-        except KeyError:
-            raise LowtideError(f"the plan has no buffer {name!r}: plan.problem.buffers lists them") from None
-
-    def offset_of(self, name: str) -> int:
-        """Offset in bytes of the buffer called ``name``: an id, a name, or a storage that shares it."""
-        return self.offsets[self.position_of(name)]
-
-    def verify(self) -> int:
-        """Check lifetimes against offsets; return how many pairs of buffers reuse each other's bytes.
-
-        Raises:
-            VerificationError: the plan is wrong.
-        """
-        from lowtide.verifier.checks import verify
-
-        return verify(self).reuse_pairs
-
-    def to_json(self) -> str:
-        """The plan as JSON text; see ``lowtide.formats.json.reading.plan_from_json`` for the way back."""
-        from lowtide.formats.json.writing import plan_to_json
-
-        return plan_to_json(self)
-
-
 def end_of(buffers: Iterable[Buffer], offsets: Iterable[int]) -> int:
     """Where the highest of some buffers ends, in bytes from the arena's start; 0 if there is none."""
     return max((offset + buffer.size for buffer, offset in zip(buffers, offsets, strict=True)), default=0)
@@ -336,3 +197,182 @@ def merge_intervals(intervals: Iterable[tuple[int, int]]) -> Lifetime:
         else:
             merged.append((start, stop))
     return tuple(merged)
+
+
+def _check(problem: Problem) -> None:
+    """Refuse values out of range, buffers that contradict each other, and regions that do not nest."""
+    _check_arenas(problem.arenas)
+    _check_buffers(problem.buffers)
+    _check_total(problem)
+    _check_permissions(problem)
+    _check_regions(problem.regions)
+
+
+def _check_arenas(arenas: Sequence[Arena]) -> None:
+    for arena in arenas:
+        for what, value in (
+            ("id", arena.id),
+            ("capacity", arena.capacity),
+            ("reserved prefix", arena.reserved),
+        ):
+            if value is not None and not _is_count(value):
+                raise InputError(
+                    f"arena {arena.id!r}: {what} {value!r} is not a whole number from 0 to 2^63 - 1"
+                )
+        if arena.capacity is not None and arena.reserved > arena.capacity:
+            raise InputError(
+                f"arena {arena.id}: {arena.reserved} bytes are reserved but its capacity is {arena.capacity}"
+            )
+
+
+def _check_buffers(buffers: Iterable[Buffer]) -> None:
+    seen: set[str] = set()
+    for buffer in buffers:
+        if buffer.id in seen:
+            raise InputError(f"buffer {buffer.id!r} occurs twice: ids must be unique")
+        seen.add(buffer.id)
+        if not _is_count(buffer.size):
+            raise InputError(
+                f"buffer {buffer.id!r}: size {buffer.size!r} is not a whole number from 0 to 2^63 - 1"
+            )
+        if not _is_count(buffer.alignment) or buffer.alignment == 0:
+            raise InputError(
+                f"buffer {buffer.id!r}: alignment {buffer.alignment!r} is not a whole number above 0"
+            )
+        if not _is_count(buffer.arena):
+            raise InputError(f"buffer {buffer.id!r}: arena {buffer.arena!r} is not a memory id")
+        _check_lifetime(buffer)
+        if buffer.offset is not None:
+            _check_pin(buffer)
+
+
+def _check_lifetime(buffer: Buffer) -> None:
+    if not buffer.lifetime:
+        raise InputError(f"buffer {buffer.id!r} is never alive: leave it out, or give it a lifetime")
+    last = None
+    for start, stop in buffer.lifetime:
+        if not (_is_time(start) and _is_time(stop)):
+            raise InputError(
+                f"buffer {buffer.id!r}: lifetime [{start!r}, {stop!r}) is not in whole 64-bit steps"
+            )
+        if start >= stop:
+            raise InputError(f"buffer {buffer.id!r}: lifetime [{start}, {stop}) is empty or inverted")
+        if last is not None and start <= last:
+            raise InputError(
+                f"buffer {buffer.id!r}: lifetime intervals must be sorted, disjoint and not touch"
+            )
+        last = stop
+
+
+def _check_pin(buffer: Buffer) -> None:
+    offset = buffer.offset
+    if not _is_count(offset):
+        raise InputError(f"buffer {buffer.id!r}: offset {offset!r} is not a whole number from 0 to 2^63 - 1")
+    assert offset is not None
+    if offset % buffer.alignment:
+        raise InputError(
+            f"buffer {buffer.id!r}: pinned at {offset}, not a multiple of its alignment {buffer.alignment}"
+        )
+    if offset + buffer.size >= LIMIT:
+        raise InputError(f"buffer {buffer.id!r}: pinned at {offset}, so it would end beyond 2^63 - 1")
+
+
+def _check_total(problem: Problem) -> None:
+    """Refuse what could overflow: stacked one above the other, all buffers must end below 2^63."""
+    total: dict[int, int] = defaultdict(int)
+    for buffer in problem.buffers:
+        total[buffer.arena] += buffer.size + buffer.alignment - 1
+        if buffer.offset is not None:
+            total[buffer.arena] += buffer.offset
+    for arena in problem.arenas:
+        if total[arena.id] + arena.reserved >= LIMIT:
+            raise InputError(f"arena {arena.id}: its buffers add up to 2^63 bytes or more: check the sizes")
+
+
+def _check_permissions(problem: Problem) -> None:
+    buffers, index = problem.buffers, problem.index
+    for pair in problem.may_coincide:
+        a, b = (_known(problem, index, id, "a pair that may coincide") for id in pair)
+        if a.id == b.id:
+            raise InputError(f"buffer {a.id!r} cannot coincide with itself")
+        if a.size != b.size or a.arena != b.arena:
+            raise InputError(f"buffers {a.id!r} and {b.id!r} may coincide only with equal sizes in one arena")
+    outer_of: dict[str, str] = {}
+    for placement in problem.placements:
+        inner = _known(problem, index, placement.inner, "a placement")
+        outer = _known(problem, index, placement.outer, "a placement")
+        if inner.arena != outer.arena or not _is_count(placement.distance):
+            raise InputError(
+                f"buffer {inner.id!r} cannot be placed inside {outer.id!r}: one arena, distance >= 0"
+            )
+        if placement.distance + inner.size > outer.size:
+            raise InputError(f"buffer {inner.id!r} does not fit inside {outer.id!r} at {placement.distance}")
+        if inner.id in outer_of:
+            raise InputError(f"buffer {inner.id!r} is placed inside two buffers: leave one placement")
+        outer_of[inner.id] = outer.id
+    for start in outer_of:
+        seen, at = {start}, start
+        while at in outer_of:
+            at = outer_of[at]
+            if at in seen:
+                raise InputError(f"buffer {buffers[index[at]].id!r} is placed inside itself: break the cycle")
+            seen.add(at)
+
+
+def _known(problem: Problem, index: dict[str, int], id: str, where: str) -> Buffer:
+    if id not in index:
+        raise InputError(f"{where} names buffer {id!r}, which does not exist")
+    return problem.buffers[index[id]]
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < LIMIT
+
+
+def _is_time(value: object) -> bool:
+    return type(value) is int and -LIMIT <= value < LIMIT
+
+
+def _check_regions(regions: Sequence[RegionSpan]) -> None:
+    """A tree on one clock: parents first, every call of a region inside a call of its parent."""
+    spans: dict[str, tuple[tuple[int, int], ...]] = {}
+    for region in regions:
+        if region.name in spans:
+            raise InputError(f"region {region.name!r} occurs twice: names must be unique")
+        if region.parent is not None and region.parent not in spans:
+            raise InputError(f"region {region.name!r}: its parent {region.parent!r} is not listed before it")
+        if not region.span:
+            raise InputError(f"region {region.name!r} never runs: leave it out, or give it a span")
+        last = None
+        for start, stop in region.span:
+            if (
+                not (_is_time(start) and _is_time(stop))
+                or start >= stop
+                or (last is not None and start < last)
+            ):
+                raise InputError(f"region {region.name!r}: its span must be sorted, disjoint, not empty")
+            last = stop
+        spans[region.name] = region.span
+    _check_nesting(regions)
+
+
+def _check_nesting(regions: Sequence[RegionSpan]) -> None:
+    parent = {region.name: region.parent for region in regions}
+    calls = sorted(
+        ((start, stop, region.name) for region in regions for start, stop in region.span),
+        key=lambda call: (call[0], -call[1]),
+    )
+    running: list[tuple[int, int, str]] = []  # outermost first
+    for start, stop, name in calls:
+        while running and running[-1][1] <= start:
+            running.pop()
+        if running and (stop > running[-1][1] or (start, stop) == running[-1][:2]):
+            raise InputError(
+                f"regions {running[-1][2]!r} and {name!r} run at once, and neither inside the other"
+            )
+        owner = parent[name]
+        if owner is not None and all(other != owner for _, _, other in running):
+            raise InputError(
+                f"region {name!r} runs during [{start}, {stop}), when its parent {owner!r} does not"
+            )
+        running.append((start, stop, name))

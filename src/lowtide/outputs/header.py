@@ -16,7 +16,7 @@ from lowtide.outputs.wording import amount
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lowtide.ir.problem import ArenaUse, Plan
+    from lowtide.ir.plan import ArenaUse, Plan
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
-from lowtide.ir.problem import Progress
+from lowtide.ir.plan import Progress
 from lowtide.pack.arrays import to_kernel
 from lowtide.pack.bounds import lower_bound
 from lowtide.pack.exact import check_rules, no_plan, search

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lowtide import _kernel
 from lowtide.base.errors import InfeasibleError, InputError
-from lowtide.ir.problem import Progress
+from lowtide.ir.plan import Progress
 from lowtide.pack.arrays import to_kernel
 from lowtide.pack.bounds import lower_bound
 from lowtide.pack.registry import Options, Packing

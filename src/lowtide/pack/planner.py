@@ -10,7 +10,8 @@ from lowtide import _kernel
 from lowtide.base.constants import DEFAULT_TIMEOUT, LIMIT
 from lowtide.base.errors import InfeasibleError, InputError, LowtideError
 from lowtide.base.units import format_size
-from lowtide.ir.problem import ArenaUse, Placement, Plan, Problem, Progress, end_of
+from lowtide.ir.plan import ArenaUse, Plan, Progress
+from lowtide.ir.problem import Placement, Problem, end_of
 from lowtide.pack.arrays import to_kernel
 from lowtide.pack.bounds import live_peak, lower_bound
 from lowtide.pack.hierarchy import pack_hierarchy

@@ -21,7 +21,8 @@ from lowtide.base.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lowtide.ir.problem import Problem, Progress
+    from lowtide.ir.plan import Progress
+    from lowtide.ir.problem import Problem
 
 ENTRY_POINTS = "lowtide.packers"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lowtide.base.errors import InfeasibleError, LowtideError, UnsupportedError
-from lowtide.ir.problem import Applied
+from lowtide.ir.plan import Applied
 from lowtide.lifetimes.lowering import POINT_LIMIT, lower
 from lowtide.lifetimes.timeline import Timeline
 from lowtide.pack.bounds import lower_bound
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from lowtide.ir.flow import FlowGraph, Point
-    from lowtide.ir.problem import Arena, Plan, Problem
+    from lowtide.ir.plan import Plan
+    from lowtide.ir.problem import Arena, Problem
     from lowtide.ir.program import Program
     from lowtide.pack.hierarchy import Hierarchy
     from lowtide.pack.registry import Options

@@ -33,7 +33,7 @@ from lowtide.replay.undefined import undefined_outputs
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lowtide.ir.problem import Plan
+    from lowtide.ir.plan import Plan
 
 __all__ = ["EagerDifference", "ReplayReport", "replay"]
 

@@ -12,7 +12,7 @@ from lowtide.base.errors import ProgramError, ReplayError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from lowtide.ir.problem import Plan
+    from lowtide.ir.plan import Plan
     from lowtide.ir.program import Program
 
 POISON = 0xFF

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from lowtide.ir.contents import Contents
     from lowtide.ir.flow import FlowGraph
-    from lowtide.ir.problem import Buffer, Lifetime, Plan, Problem
+    from lowtide.ir.plan import Plan
+    from lowtide.ir.problem import Buffer, Lifetime, Problem
     from lowtide.ir.program import Program
     from lowtide.report.findings import AdviceKind, Peak
 

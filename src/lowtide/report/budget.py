@@ -10,7 +10,7 @@ from lowtide.base.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lowtide.ir.problem import Plan
+    from lowtide.ir.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from lowtide.report.peaks import find_peaks
 
 if TYPE_CHECKING:
     from lowtide.api import Loaded
-    from lowtide.ir.problem import Buffer, Plan
+    from lowtide.ir.plan import Plan
+    from lowtide.ir.problem import Buffer
     from lowtide.report.findings import Moment
 
 ChangeKind = Literal["came", "went", "grew", "shrank", "moved"]

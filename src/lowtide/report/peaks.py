@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lowtide.ir.flow import FlowGraph
-    from lowtide.ir.problem import Arena, Buffer, Plan, Problem
+    from lowtide.ir.plan import Plan
+    from lowtide.ir.problem import Arena, Buffer, Problem
 
 SUMMITS = 5
 """Local maxima that an explanation lists."""

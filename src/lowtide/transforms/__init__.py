@@ -17,7 +17,7 @@ from torch.export import ExportedProgram
 from lowtide.base.constants import ROOT
 from lowtide.base.errors import InputError
 from lowtide.base.units import format_size
-from lowtide.ir.problem import Applied
+from lowtide.ir.plan import Applied
 from lowtide.pack.registry import Options as Packing
 from lowtide.transforms.copying import copy_program
 

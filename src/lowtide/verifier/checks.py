@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from lowtide.ir.problem import Arena, ArenaUse, Plan
+    from lowtide.ir.plan import ArenaUse, Plan
+    from lowtide.ir.problem import Arena
 
     Follow: TypeAlias = Callable[[Plan], list[Violation]]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Set
 
     from lowtide.ir.flow import FlowGraph, Point
-    from lowtide.ir.problem import Plan
+    from lowtide.ir.plan import Plan
     from lowtide.ir.program import Program
 
 

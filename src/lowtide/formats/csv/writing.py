@@ -18,7 +18,8 @@ from lowtide.base.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lowtide.ir.problem import Buffer, Lifetime, Plan, Problem
+    from lowtide.ir.plan import Plan
+    from lowtide.ir.problem import Buffer, Lifetime, Problem
 
 _QUOTED = re.compile(r'[,"\r\n]')
 

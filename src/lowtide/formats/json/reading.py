@@ -1,4 +1,4 @@
-"""Problems and plans from the JSON that ``lowtide.formats.json.writing`` writes, or that a person or tool wrote.
+"""Problems and plans from the JSON that ``writing`` writes, or that a person or tool wrote.
 
 A buffer needs an ``id``, a ``size`` and a ``lifetime``; everything else has a default. Nothing is
 guessed: an unknown field, a float where a whole number is due, or a plan whose totals contradict
@@ -29,18 +29,8 @@ from lowtide.formats.fields import (
     refuse,
 )
 from lowtide.formats.reading import reading
-from lowtide.ir.problem import (
-    Applied,
-    Arena,
-    ArenaUse,
-    Buffer,
-    Free,
-    Placement,
-    Plan,
-    Problem,
-    Progress,
-    RegionSpan,
-)
+from lowtide.ir.plan import Applied, ArenaUse, Plan, Progress
+from lowtide.ir.problem import Arena, Buffer, Free, Placement, Problem, RegionSpan
 
 if TYPE_CHECKING:
     from typing import Any

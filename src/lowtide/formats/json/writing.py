@@ -16,7 +16,8 @@ from lowtide.base.constants import PLAN_FORMAT, PROBLEM_FORMAT, VERSION
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lowtide.ir.problem import Arena, ArenaUse, Buffer, Plan, Problem
+    from lowtide.ir.plan import ArenaUse, Plan
+    from lowtide.ir.problem import Arena, Buffer, Problem
 
 
 def problem_to_json(problem: Problem) -> str:
@@ -33,7 +34,7 @@ def problem_to_json(problem: Problem) -> str:
 
 
 def plan_to_json(plan: Plan) -> str:
-    """The plan as JSON text, problem included; ``lowtide.formats.json.reading.plan_from_json`` is the way back."""
+    """The plan as JSON text, problem included; ``plan_from_json`` is the way back."""
     problem = plan.problem
     return _layout(
         {

@@ -12,7 +12,8 @@ from lowtide.frontends.pte.contents import contents_of
 from lowtide.frontends.pte.flow import layout_of, own_layout
 from lowtide.frontends.pte.methods import Place, alignment_in
 from lowtide.frontends.pte.sharing import permit_sharing, sharing_pairs
-from lowtide.ir.problem import Arena, ArenaUse, Plan, Problem, end_of
+from lowtide.ir.plan import ArenaUse, Plan
+from lowtide.ir.problem import Arena, Problem, end_of
 from lowtide.pack.bounds import live_peak, lower_bound
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from lowtide.pack.techniques import Techniques
 if TYPE_CHECKING:
     from lowtide.base.files import StrPath
     from lowtide.frontends.pte.flow import Layout
-    from lowtide.ir.problem import Plan, Problem
+    from lowtide.ir.plan import Plan
+    from lowtide.ir.problem import Problem
 
 _XNNPACK_PADDING = 64
 """Bytes that its kernels may read past the end of an arena (``XNN_EXTRA_BYTES``)."""

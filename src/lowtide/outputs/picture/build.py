@@ -10,7 +10,8 @@ from lowtide.report.curve import Curve, floor_of, live_curve
 
 if TYPE_CHECKING:
     from lowtide.ir.flow import FlowGraph
-    from lowtide.ir.problem import Arena, Plan, RegionSpan
+    from lowtide.ir.plan import Plan
+    from lowtide.ir.problem import Arena, RegionSpan
 
 
 def make_picture(plan: Plan, *, title: str = "plan", flow: FlowGraph | None = None) -> Picture:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lowtide.ir.problem import ArenaUse, Plan
+    from lowtide.ir.plan import ArenaUse, Plan
     from lowtide.report.curve import Curve
 
 

@@ -15,7 +15,8 @@ from lowtide.transforms.reorder.modelling import Modeller
 from lowtide.transforms.reorder.solving import solve
 
 if TYPE_CHECKING:
-    from lowtide.ir.problem import Arena, Plan
+    from lowtide.ir.plan import Plan
+    from lowtide.ir.problem import Arena
     from lowtide.ir.program import Program
     from lowtide.pack.hierarchy import Hierarchy
     from lowtide.transforms.reorder.exact import Budget
