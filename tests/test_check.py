@@ -11,7 +11,7 @@ import pytest
 import lowtide
 from lowtide import Arena, Buffer, InputError, Problem
 from lowtide.ir.plan import ArenaUse, Plan
-from lowtide.outputs.findings import json_schema
+from lowtide.outputs.json import json_schema
 from lowtide.report.budget import Budget
 from test_cli import CSV, run
 

@@ -16,7 +16,7 @@ import lowtide
 from lowtide import Buffer, Match, Problem, Program, Region, Step, Storage, Value
 from lowtide.ir.plan import Plan
 from lowtide.lifetimes.timeline import build_problem
-from lowtide.outputs.findings import json_schema
+from lowtide.outputs.json import json_schema
 from lowtide.report.matching import match
 from strategies import plans
 from test_cli import run

@@ -15,7 +15,7 @@ import lowtide
 from lowtide import Arena, Buffer, Call, Explanation, Problem, Program, Region, Step, Storage, Value, _kernel
 from lowtide.ir.plan import ArenaUse
 from lowtide.lifetimes.timeline import build_problem
-from lowtide.outputs.findings import json_schema
+from lowtide.outputs.json import json_schema
 from lowtide.outputs.wording import waiting
 from lowtide.pack.arrays import to_kernel
 from lowtide.report.curve import floor_of, live_curve, without_buffers

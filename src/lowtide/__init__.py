@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from lowtide.ir.plan import Plan
     from lowtide.ir.problem import Arena, Buffer, Free, Placement, Problem, RegionSpan
     from lowtide.ir.program import Call, Match, Program, Region, Step, Storage, Value
+    from lowtide.outputs.json import to_json
+    from lowtide.outputs.markdown import to_markdown
     from lowtide.report.budget import check_budget
     from lowtide.report.difference import Difference, diff
     from lowtide.report.explain import explain
@@ -67,6 +69,8 @@ __all__ = [
     "explain",
     "pack",
     "plan",
+    "to_json",
+    "to_markdown",
     "verify",
 ]
 
@@ -84,15 +88,17 @@ _HOME = {
         ),
         "lowtide.base.errors",
     ),
-    **dict.fromkeys(
-        ("Arena", "Buffer", "Free", "Placement", "Plan", "Problem", "RegionSpan"), "lowtide.ir.problem"
-    ),
+    **dict.fromkeys(("Arena", "Buffer", "Free", "Placement", "Problem", "RegionSpan"), "lowtide.ir.problem"),
     **dict.fromkeys(("Call", "Match", "Program", "Region", "Step", "Storage", "Value"), "lowtide.ir.program"),
-    **dict.fromkeys(("Report", "Violation"), "lowtide.verifier.checks"),
+    "Report": "lowtide.verifier.checks",
+    "Violation": "lowtide.base.errors",
     **dict.fromkeys(("Difference", "diff"), "lowtide.report.difference"),
     "Explanation": "lowtide.report.findings",
+    "Plan": "lowtide.ir.plan",
     "check_budget": "lowtide.report.budget",
     "explain": "lowtide.report.explain",
+    "to_json": "lowtide.outputs.json",
+    "to_markdown": "lowtide.outputs.markdown",
 }
 
 

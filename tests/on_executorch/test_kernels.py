@@ -11,7 +11,8 @@ import torch
 from kernel_cases import ALL, FEW, FLAT, LAST, SAFE, UNSAFE, cases
 from overlaid import Case, Outcome, outcomes
 
-from lowtide.executorch.kernels import ELEMENTWISE, FIRST, overwrites
+from lowtide.executorch.kernels import overwrites
+from lowtide.operators.executorch import ELEMENTWISE, FIRST
 
 GROUPS = 4
 """Programs for each type, by operators: one of thousands of nodes lowers slowly."""

@@ -12,10 +12,11 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from lowtide.frontends.torch_export import Imported
-from lowtide.frontends.torch_export.effects import positions_in, schema_holder
+from lowtide.frontends.torch_export.effects import positions_in
 from lowtide.ir.program import Step
 from lowtide.lifetimes.lowering import lower
 from lowtide.operators.aten import out_variant
+from lowtide.operators.schemas import schema_holder
 from lowtide.replay.undefined import DefineEmpty
 from operator_facts.bytes_of import (
     Copies,

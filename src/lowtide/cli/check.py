@@ -66,7 +66,7 @@ def check(
     )
     budgets = check_budget(plan, limits)
     if json:
-        from lowtide.outputs.findings import budgets_to_json
+        from lowtide.outputs.json import budgets_to_json
 
         typer.echo(budgets_to_json(file, budgets), nl=False)
     elif not quiet:

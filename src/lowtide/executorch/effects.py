@@ -12,8 +12,7 @@ from executorch.exir import memory
 from torch import fx
 
 from lowtide.executorch.specs import nodes_in, spec_of, specs_of
-from lowtide.frontends.torch_export.effects import schema_holder
-from lowtide.operators.schemas import known_name
+from lowtide.operators.schemas import known_name, schema_holder
 
 _NO_STEP = (memory.alloc, memory.view, memory.free, operator.getitem)
 """Nodes that run nothing: they name tensors that others write."""

@@ -27,9 +27,9 @@ from lowtide.base.constants import ROOT
 from lowtide.executorch.calls import tree
 from lowtide.executorch.copies import KEPT_META, clone_before
 from lowtide.executorch.specs import Groups, nodes_in, spec_of
-from lowtide.frontends.torch_export.effects import schema_holder
 from lowtide.lifetimes.liveness import solve
 from lowtide.lifetimes.lowering import lower
+from lowtide.operators.schemas import schema_holder
 
 if TYPE_CHECKING:
     from lowtide.executorch.importing import Imported

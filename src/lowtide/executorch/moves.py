@@ -8,7 +8,7 @@ of dimensions than the usual, since ``cat`` takes no notice of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -16,44 +16,11 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from lowtide.executorch.specs import layouts_of, own_spec_of, spec_of, specs_of
-from lowtide.frontends.torch_export.effects import schema_holder
-from lowtide.operators.moves import moves_of
-from lowtide.operators.schemas import known_name
+from lowtide.operators.executorch import WHOLE, moves_of_kernel
+from lowtide.operators.schemas import schema_holder
 
 Move = tuple[Any, Any, int]
 """A spec that is the same bytes as another spec's from some distance on: ``(inner, outer, bytes)``."""
-
-
-TRIED = frozenset(
-    [
-        "cat",
-        "stack",
-        "split_copy",
-        "split_with_sizes_copy",
-        "unbind_copy",
-        "slice_copy",
-        "narrow_copy",
-        "select_copy",
-        "view_copy",
-        "permute_copy",
-        "transpose_copy",
-        "t_copy",
-        "expand_copy",
-        "unsqueeze_copy",
-        "squeeze_copy",
-        "diagonal_copy",
-        "alias_copy",
-        "detach_copy",
-        "_clone_dim_order",
-    ]
-)
-"""Kernels that were run with source and destination in one place, or one inside the other."""
-
-WHOLE = frozenset({"_clone_dim_order", "alias_copy", "detach_copy"})
-"""Of these, those that copy all that they are given; known without looking at sizes."""
-
-_ANY_ORDER = frozenset({"_clone_dim_order"})
-"""Of these, those that take notice of the order of dimensions."""
 
 
 def moves(node: fx.Node) -> Iterator[Move]:
@@ -92,18 +59,6 @@ def _dynamic_copy(node: fx.Node) -> Iterator[Move]:
     (result,), source = specs_of(node), spec_of(node.args[0])
     if None not in (result, source) and layouts_of(node) == layouts_of(node.args[0]) != [""]:
         yield result, source, 0
-
-
-def moves_of_kernel(
-    operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any], results: Sequence[torch.Tensor | None]
-) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
-    """Those of ``moves_of``, whose arguments it has, that the kernels make in place."""
-    name = known_name(operator)
-    if name not in TRIED:
-        return
-    for inner, outer, distance in moves_of(operator, args, kwargs, results):
-        if name in _ANY_ORDER or (inner.is_contiguous() and outer.is_contiguous()):
-            yield inner, outer, distance
 
 
 def _meta(spec: Any) -> torch.Tensor | None:

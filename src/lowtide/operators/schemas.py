@@ -69,6 +69,14 @@ def leaves_bytes_undefined(operator: torch._ops.OpOverload) -> bool:
     return made and not operator._schema.is_mutable
 
 
+def schema_holder(target: Any) -> Any:
+    """The operator with a schema behind a node's target, also behind ExecuTorch's edge dialect; else None."""
+    if isinstance(target, torch._ops.OpOverload):
+        return target
+    inner = getattr(target, "_op", None)
+    return inner if isinstance(inner, torch._ops.OpOverload) else None
+
+
 def is_view(operator: torch._ops.OpOverload) -> bool:
     """Whether all that it returns is in memory that it was given."""
     returns = operator._schema.returns

@@ -5,16 +5,32 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from lowtide.base.errors import InputError
 from lowtide.outputs.wording import advice_sentence, amount, both, many, peak_sentences, share, waiting
+from lowtide.report.difference import Difference
+from lowtide.report.findings import Explanation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from lowtide.report.difference import ArenaChange, BufferChange, Difference
-    from lowtide.report.findings import Explanation, Moment, Peak
+    from lowtide.report.difference import ArenaChange, BufferChange
+    from lowtide.report.findings import Moment, Peak
 
 ROWS = 15
 """Rows of a table before it is cut: a comment is read, not searched."""
+
+
+def to_markdown(value: Explanation | Difference) -> str:
+    """An explanation or a difference as Markdown, fit for a comment on a pull request.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if isinstance(value, Explanation):
+        return explanation_to_markdown(value)
+    if isinstance(value, Difference):
+        return difference_to_markdown(value)
+    raise InputError(f"a {type(value).__name__} cannot be written as Markdown: pass a report")
 
 
 def explanation_to_markdown(explanation: Explanation) -> str:

@@ -14,8 +14,8 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from lowtide.base.errors import ReplayError
-from lowtide.frontends.torch_export.effects import schema_holder
 from lowtide.operators.aten import out_variant
+from lowtide.operators.schemas import schema_holder
 from lowtide.replay.layout import Layouts, fill
 from lowtide.replay.scope import Frame, Scope
 from lowtide.replay.undefined import DefineEmpty

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from lowtide.frontends.torch_export.effects import schema_holder
-from lowtide.operators.schemas import leaves_bytes_undefined
+from lowtide.operators.schemas import leaves_bytes_undefined, schema_holder
 from lowtide.replay.memory import POISON
 
 if TYPE_CHECKING:

@@ -120,15 +120,15 @@ class Difference:
 
     def to_json(self) -> str:
         """As JSON text; ``lowtide/schema/difference.schema.json`` describes it."""
-        from lowtide.outputs.findings import difference_to_json
+        import lowtide
 
-        return difference_to_json(self)
+        return lowtide.to_json(self)
 
     def to_markdown(self) -> str:
         """As Markdown, fit for a comment on a pull request."""
-        from lowtide.outputs.markdown import difference_to_markdown
+        import lowtide
 
-        return difference_to_markdown(self)
+        return lowtide.to_markdown(self)
 
 
 def diff(old: Any, new: Any, *, timeout: float | None = DEFAULT_TIMEOUT, **request: Any) -> Difference:

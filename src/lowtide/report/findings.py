@@ -182,12 +182,12 @@ class Explanation:
 
     def to_json(self) -> str:
         """As JSON text; ``lowtide/schema/explanation.schema.json`` describes it."""
-        from lowtide.outputs.findings import explanation_to_json
+        import lowtide
 
-        return explanation_to_json(self)
+        return lowtide.to_json(self)
 
     def to_markdown(self) -> str:
         """As Markdown, fit for a comment on a pull request."""
-        from lowtide.outputs.markdown import explanation_to_markdown
+        import lowtide
 
-        return explanation_to_markdown(self)
+        return lowtide.to_markdown(self)

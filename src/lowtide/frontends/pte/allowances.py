@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lowtide.frontends.pte.effects import operator_named
+from lowtide.operators.registry import operator_named
 
 if TYPE_CHECKING:
     from lowtide.frontends.pte.methods import Method, PteInstruction, TensorValue
@@ -76,7 +76,7 @@ class _Call:
                 self.args.append(content)
 
     def over(self) -> frozenset[tuple[int, int]]:
-        from lowtide.executorch.kernels import ELEMENTWISE, FIRST
+        from lowtide.operators.executorch import ELEMENTWISE, FIRST
         from lowtide.operators.schemas import known_name
 
         name = known_name(self.operator)
@@ -97,7 +97,7 @@ class _Call:
         )
 
     def same(self) -> tuple[tuple[int, int, int], ...]:
-        from lowtide.executorch.moves import WHOLE, moves_of_kernel
+        from lowtide.operators.executorch import WHOLE, moves_of_kernel
 
         if str(self.operator._schema.name).split("::")[1] in WHOLE and self.outputs and self.first:
             a, b = (self.method.tensors[value] for value in (self.outputs[0], self.first[0]))

@@ -7,14 +7,11 @@ worst of: it reads and writes every tensor that it is given, and what it makes m
 
 from __future__ import annotations
 
-import importlib.util
-import os
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from lowtide.frontends.pte.delegates import output_count
+from lowtide.operators.registry import operator_named
 
 if TYPE_CHECKING:
     from lowtide.frontends.pte.methods import Method, PteInstruction
@@ -41,18 +38,6 @@ _LOOKS_AT_SHAPE = frozenset({"aten::sym_size.int", "aten::sym_stride.int", "aten
 
 _PRIMITIVES = frozenset({"executorch_prim::et_view.default", "executorch_prim::et_copy_index.tensor"})
 """These work on tensors; numbers they only look at."""
-
-_DECLARED_BY = {
-    "quantized_decomposed": ("torch.ao.quantization.fx._decomposed", "executorch.kernels.quantized"),
-    "quantized": ("executorch.kernels.quantized",),
-    "llama": ("executorch.extension.llm.custom_ops.custom_ops",),
-    "dim_order_ops": ("executorch.exir.passes.dim_order_ops_registry",),
-}
-"""Modules of ExecuTorch and PyTorch that declare the operators of a namespace."""
-
-_LISTED_IN = {"cortex_m": "backends/cortex_m/ops/operators.yaml"}
-"""Files of ExecuTorch that list a namespace's kernels. The module that declares these needs packages that
-only those who lower for such a target have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,48 +234,3 @@ class _Effects:
         changed = tuple(t for t in old if not self.method.tensors[t].constant)
         views = tuple((t, source) for t in made for source in old)
         return Effect(old, made, updates=changed, may_view=views, unknown=True)
-
-
-@cache
-def operator_named(name: str) -> Any:
-    """The operator that goes by a name such as ``aten::add.out``; None if nobody declared it."""
-    import torch
-
-    qualified, _, overload = name.partition(".")
-    space, separator, packet = qualified.partition("::")
-    if not separator or not packet.isidentifier() or not space.isidentifier() or packet.startswith("__"):
-        return None
-    for module in (None, *_DECLARED_BY.get(space, ())):
-        if module is not None:
-            with suppress(Exception):  # a library that is not there declares nothing
-                importlib.import_module(module)
-        with suppress(AttributeError, RuntimeError):
-            found = getattr(getattr(getattr(torch.ops, space), packet), overload or "default")
-            if isinstance(found, torch._ops.OpOverload):
-                return found
-    return _listed(space).get(name)
-
-
-@dataclass(frozen=True, eq=False)
-class _ListedOperator:
-    """An operator that is known by its schema alone."""
-
-    _schema: Any
-
-
-@cache
-def _listed(space: str) -> dict[str, _ListedOperator]:
-    """The operators that a namespace's list of kernels has, by name."""
-    import torch
-
-    spec = importlib.util.find_spec("executorch")
-    found = {}
-    for folder in (spec.submodule_search_locations or ()) if spec and space in _LISTED_IN else ():
-        with suppress(OSError), open(os.path.join(folder, _LISTED_IN[space]), encoding="utf-8") as file:
-            for line in file:
-                _, func, schema = line.partition("- func: ")
-                if func:
-                    parsed = torch._C.parse_schema(schema.strip())
-                    name = f"{parsed.name}.{parsed.overload_name}".removesuffix(".")
-                    found[name] = _ListedOperator(parsed)
-    return found

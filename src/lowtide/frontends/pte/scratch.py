@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lowtide.frontends.pte.effects import operator_named
+from lowtide.operators.registry import operator_named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

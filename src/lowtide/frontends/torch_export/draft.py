@@ -14,8 +14,8 @@ from torch.utils import _pytree as pytree
 from lowtide.base.errors import InputError, UnsupportedError
 from lowtide.frontends.torch_export.bindings import Position, RegionBinding
 from lowtide.frontends.torch_export.calls import CallSignature
-from lowtide.frontends.torch_export.effects import schema_holder
 from lowtide.ir.program import Region, Step
+from lowtide.operators.schemas import schema_holder
 
 
 @dataclass

@@ -25,6 +25,7 @@ from lowtide.operators.schemas import (
     may_return_arguments,
     overwrites,
     schema_arguments,
+    schema_holder,
 )
 from lowtide.operators.sizes import has_memory
 
@@ -225,14 +226,6 @@ class EffectFinder:
             first = len(found)
             found += [_of_observation(probed, first + i, arguments) for i in range(count)]
         return found
-
-
-def schema_holder(target: Any) -> Any:
-    """The operator with a schema behind a node's target, also behind ExecuTorch's edge dialect; else None."""
-    if isinstance(target, torch._ops.OpOverload):
-        return target
-    inner = getattr(target, "_op", None)
-    return inner if isinstance(inner, torch._ops.OpOverload) else None
 
 
 def is_traced(modules: Iterable[fx.GraphModule]) -> bool:

@@ -29,13 +29,13 @@ from lowtide.frontends.torch_export.draft import (
     positions_of,
     structured,
 )
-from lowtide.frontends.torch_export.effects import Effect, EffectFinder, Leaf, positions_in, schema_holder
+from lowtide.frontends.torch_export.effects import Effect, EffectFinder, Leaf, positions_in
 from lowtide.frontends.torch_export.memory import Memory, require_memory
 from lowtide.frontends.torch_export.sharing import Sharing, sharing_of
 from lowtide.ir.options import Options
 from lowtide.ir.program import Call, Step
 from lowtide.operators.conjugates import plain
-from lowtide.operators.schemas import based_on
+from lowtide.operators.schemas import based_on, schema_holder
 
 if TYPE_CHECKING:
     from lowtide.ir.program import StorageKind

@@ -17,7 +17,7 @@ from torch import fx
 from torch._ops import HigherOrderOperator
 
 from lowtide.frontends.torch_export import import_program
-from lowtide.frontends.torch_export.effects import schema_holder
+from lowtide.operators.schemas import schema_holder
 from lowtide.transforms.reorder.reordering import Reordering, reorder
 
 if TYPE_CHECKING:

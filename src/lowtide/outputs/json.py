@@ -1,4 +1,4 @@
-"""Explanations, differences and budgets as JSON, by the published schemas in ``lowtide/schema``.
+"""Whatever Lowtide finds as JSON text, by the published schemas in ``lowtide/schema``.
 
 The fields are those of the dataclasses in ``lowtide.report``, and derived figures beside them.
 """
@@ -10,15 +10,37 @@ from dataclasses import asdict
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
+from lowtide.base.errors import InputError
+from lowtide.formats.json.writing import plan_to_json, problem_to_json
+from lowtide.ir.plan import Plan
+from lowtide.ir.problem import Problem
+from lowtide.report.difference import Difference
+from lowtide.report.findings import Explanation
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lowtide.report.budget import Budget
-    from lowtide.report.difference import Difference
-    from lowtide.report.findings import Explanation
 
 VERSION = 1
 """Of all three formats; changed when a reader of the old version would misread the new one."""
+
+
+def to_json(value: Plan | Problem | Explanation | Difference) -> str:
+    """A plan, a problem, an explanation or a difference as JSON text.
+
+    Raises:
+        InputError: it is none of them.
+    """
+    if isinstance(value, Plan):
+        return plan_to_json(value)
+    if isinstance(value, Problem):
+        return problem_to_json(value)
+    if isinstance(value, Explanation):
+        return explanation_to_json(value)
+    if isinstance(value, Difference):
+        return difference_to_json(value)
+    raise InputError(f"a {type(value).__name__} cannot be written as JSON: pass a plan or a report")
 
 
 def explanation_to_json(explanation: Explanation) -> str:
