@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lowtide import pack
-    from lowtide.api import plan, verify
+    from lowtide.api import audit, plan, repack, verify
     from lowtide.base.errors import (
         InfeasibleError,
         InputError,
@@ -64,18 +64,20 @@ __all__ = [
     "Value",
     "VerificationError",
     "Violation",
+    "audit",
     "check_budget",
     "diff",
     "explain",
     "pack",
     "plan",
+    "repack",
     "to_json",
     "to_markdown",
     "verify",
 ]
 
 _HOME = {
-    **dict.fromkeys(("plan", "verify"), "lowtide.api"),
+    **dict.fromkeys(("audit", "plan", "repack", "verify"), "lowtide.api"),
     **dict.fromkeys(
         (
             "InfeasibleError",

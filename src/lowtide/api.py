@@ -1,95 +1,27 @@
-"""plan and verify for whatever a user has: an export, a graph module, a problem, or a path."""
+"""What users call: plan and verify, audit and repack, for whatever a user has."""
 
 from __future__ import annotations
 
-import os
-import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lowtide.base.constants import DEFAULT_ARENA, DEFAULT_TIMEOUT
-from lowtide.base.errors import InputError
-from lowtide.base.units import parse_size
-from lowtide.ir.options import Options
-from lowtide.ir.plan import Plan
-from lowtide.ir.problem import Arena, Problem
+from lowtide.base.constants import DEFAULT_TIMEOUT
+from lowtide.base.errors import UnsupportedError
+from lowtide.frontends.front_end import Judge, Rewriter
 from lowtide.ir.program import Program
-from lowtide.lifetimes.lowering import POINT_LIMIT, lower
-from lowtide.lifetimes.timeline import Timeline
 from lowtide.pack import registry
 from lowtide.pack.planner import plan_problem
-from lowtide.pack.techniques import Techniques, plan_program
+from lowtide.pack.techniques import Techniques, plan_layouts
+from lowtide.sources import load, make_request, open_source, with_capacity
 from lowtide.verifier.checks import Report
 from lowtide.verifier.checks import verify as verify_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from torch.export import ExportedProgram
-    from torch.fx import GraphModule
-
-    from lowtide.frontends.pte import LoadedMethod
-    from lowtide.frontends.torch_export import Imported
-    from lowtide.ir.contents import Contents
-    from lowtide.ir.flow import FlowGraph
-    from lowtide.ir.plan import Applied, Progress
+    from lowtide.frontends.front_end import Findings, FrontEnd, Rewritten, Source
+    from lowtide.ir.plan import Plan, Progress
     from lowtide.pack.hierarchy import Hierarchy
-    from lowtide.verifier.checks import Follow
-
-
-Capacity = int | str
-
-
-@dataclass(frozen=True)
-class Request(Options):
-    """What is planned, of a program or of a file: the options of programs, and some of single formats.
-
-    Args:
-        fold_constants: whether what depends on an exported program's parameters and constants alone is
-            computed ahead of time.
-        fold_limit: bytes by which the constants may grow for it; None for as much as it takes.
-        reorder: whether independent steps of an exported program may move, so that fewer bytes are alive.
-        pins: read the ``offset`` column of a CSV as fixed offsets.
-        capacity: bytes that a plan may take, as a number or such as ``"256KiB"``: of the only arena, or by
-            memory id.
-        method: which method of a ``.pte``; None for the only one that plans memory.
-    """
-
-    fold_constants: bool = False
-    fold_limit: int | None = None
-    reorder: bool = False
-    pins: bool = False
-    method: str | None = None
-    capacity: Capacity | Mapping[int, Capacity] | None = None
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """Something to plan, the program that it came from, and the plan that it came with, if any.
-
-    ``timeline`` is the program's. ``follow`` is there instead of a program where a front end has program
-    points of its own: it follows the bytes of a plan through them; ``flow`` are the points that ``plan`` is
-    of, ``contents`` what the file has beside its arenas. ``name`` tells apart what one file holds;
-    ``remarks`` are for people.
-    """
-
-    problem: Problem
-    program: Program | None = None
-    imported: Imported | None = None
-    timeline: Timeline | None = None
-    plan: Plan | None = None
-    follow: Follow | None = None
-    flow: FlowGraph | None = None
-    contents: Contents | None = None
-    name: str = ""
-    remarks: tuple[str, ...] = ()
-    applied: tuple[Applied, ...] = ()
-    request: Request = field(default_factory=Request)
-
-    @property
-    def runs(self) -> Program | Follow | None:
-        """What a plan's bytes are followed through, if anything is known of what runs."""
-        return self.program if self.program is not None else self.follow
 
 
 def plan(
@@ -122,33 +54,33 @@ def plan(
         UnsupportedError: the program holds something that cannot be planned; the message names it.
         InfeasibleError: no plan fits the capacity, or none was found.
     """
-    loaded = load(source, make_request(request))
     options = registry.Options(timeout=timeout, seed=seed, threads=threads, progress=progress)
-    return plan_loaded(loaded, packer=packer, hierarchy=hierarchy, options=options)
+    return plan_source(
+        load(source, make_request(request)), packer=packer, hierarchy=hierarchy, options=options
+    )
 
 
-def plan_loaded(loaded: Loaded, *, packer: str, hierarchy: Hierarchy, options: registry.Options) -> Plan:
-    """Plan what was loaded, with the techniques that its request allows.
+def plan_source(source: Source, *, packer: str, hierarchy: Hierarchy, options: registry.Options) -> Plan:
+    """Plan a Source with the techniques that its request allows.
 
     Raises:
         InfeasibleError: no plan fits the capacity, or none was found.
         UnsupportedError: the packer, or the hierarchy, cannot honour something in the problem.
     """
-    request = loaded.request
+    request = source.request
     techniques = Techniques(request.in_place, request.elide_copies)
-    if loaded.program is None or techniques == Techniques():
-        found = plan_problem(loaded.problem, packer=packer, hierarchy=hierarchy, options=options)
+    if source.layouts is None or techniques == Techniques():
+        found = plan_problem(source.problem, packer=packer, hierarchy=hierarchy, options=options)
     else:
-        found = plan_program(
-            loaded.program,
+        found = plan_layouts(
+            source.layouts,
             techniques,
             packer=packer,
             hierarchy=hierarchy,
             options=options,
-            timeline=loaded.timeline,
-            limit=lambda problem: _with_capacity(problem, request.capacity),
+            limit=lambda problem: with_capacity(problem, request.capacity),
         )
-    return replace(found, applied=(*loaded.applied, *found.applied)) if loaded.applied else found
+    return replace(found, applied=(*source.applied, *found.applied)) if source.applied else found
 
 
 def verify(plan: Plan, source: Any = None, **request: Any) -> Report:
@@ -165,173 +97,75 @@ def verify(plan: Plan, source: Any = None, **request: Any) -> Report:
     if source is None:
         return verify_plan(plan)
     asked = make_request(request)
-    if isinstance(source, Program):  # its problem is of no use here, and takes longer than the check
-        _refuse_changes(source, asked)
-        return verify_plan(plan, source)
-    loaded = load(source, asked)
-    return verify_plan(plan, loaded.runs if loaded.runs is not None else loaded.problem)
+    if isinstance(source, Program) and not (asked.fold_constants or asked.reorder):
+        return verify_plan(plan, source)  # its problem is of no use here, and takes longer than the check
+    found = load(source, asked)
+    return verify_plan(plan, found.runs if found.runs is not None else found.problem)
 
 
-def load(source: Any, request: Request | None = None) -> Loaded:
-    """Bring whatever a user has to a Problem.
+def audit(source: Any, *, alignment: int = 16) -> Findings:
+    """Judge the memory plan that a file holds: does anything lose its bytes before it is read, on any path?
 
-    Raises:
-        InputError: it is nothing that Lowtide reads.
-    """
-    request = request or Request()
-    loaded = _loaded(_opened(source, request), request)
-    problem = _with_capacity(loaded.problem, request.capacity)
-    return replace(
-        loaded, problem=problem, request=request, remarks=(*loaded.remarks, *_idle(loaded, request))
-    )
-
-
-def _idle(loaded: Loaded, request: Request) -> tuple[str, ...]:
-    """What was asked for and cannot be had, because nothing is known of what runs."""
-    asked = ("in_place", "elide_copies", "fold_constants", "reorder")
-    wanted = [name.replace("_", "-") for name in asked if getattr(request, name)]
-    if loaded.program is not None or not wanted:
-        return ()
-    return (f"Without effect, as there is no program to look at: {', '.join(wanted)}.",)
-
-
-def load_all(source: Any, request: Request | None = None) -> list[Loaded]:
-    """As load; of a file with several programs, all that plan memory, unless the request names one.
+    Args:
+        source: the path of a ``.pte``, or another file whose format has plans.
+        alignment: bytes that every offset must be a multiple of.
 
     Raises:
-        InputError: it is nothing that Lowtide reads.
+        InputError: the file is damaged.
+        UnsupportedError: its format holds no plan to judge.
     """
-    request = request or Request()
-    source = _opened(source, request)
-    if _is_pte(source):
-        from lowtide.frontends.pte import load_methods
-
-        methods = load_methods(source, request.alignment, request.method)
-        if len(methods) > 1:
-            return [
-                replace(loaded, problem=_with_capacity(loaded.problem, request.capacity), request=request)
-                for loaded in map(_of_method, methods)
-            ]
-    return [load(source, request)]
+    value, front_end = open_source(source)
+    return judge_of(front_end).judge(value, alignment=alignment)
 
 
-def _opened(source: Any, request: Request) -> Any:
-    if not isinstance(source, (str, os.PathLike)):
-        return source
-    from lowtide.frontends import load as load_file
+def repack(
+    source: Any,
+    *,
+    alignment: int | None = None,
+    packer: str = "auto",
+    timeout: float | None = DEFAULT_TIMEOUT,
+    seed: int = 0,
+    threads: int = 0,
+    progress: Callable[[Progress, int], None] | None = None,
+    **request: Any,
+) -> Rewritten:
+    """Plan the memory of an existing file anew: the same file with other offsets, and nothing else changed.
 
-    return load_file(source, pins=request.pins)
-
-
-def _is_pte(source: Any) -> bool:
-    if "lowtide.frontends.pte" not in sys.modules:
-        return False
-    from lowtide.frontends.pte import PteFile
-
-    return isinstance(source, PteFile)
-
-
-def _of_method(method: LoadedMethod) -> Loaded:
-    return Loaded(
-        method.problem,
-        plan=method.plan,
-        follow=method.follow,
-        flow=method.flow,
-        contents=method.contents,
-        name=method.name,
-        remarks=method.remarks,
-    )
-
-
-def _loaded(source: Any, request: Request) -> Loaded:
-    if isinstance(source, Problem):
-        return Loaded(source)
-    if isinstance(source, Plan):
-        return Loaded(source.problem, plan=source)
-    if isinstance(source, Program):
-        _refuse_changes(source, request)
-        return _of_program(source, request)
-    if _is_pte(source):
-        from lowtide.frontends.pte import the_method
-
-        return _of_method(the_method(source, request.alignment, request.method))
-    if "torch" in sys.modules:
-        from torch import fx
-        from torch.export import ExportedProgram
-
-        from lowtide.frontends import torch_export
-
-        if isinstance(source, torch_export.Imported):
-            _refuse_changes(source, request)
-            return _of_program(source.program, request, source)
-        if isinstance(source, (ExportedProgram, fx.GraphModule)):
-            return _load_graph(source, request)
-    raise InputError(
-        f"a {type(source).__name__} cannot be planned: pass an ExportedProgram, an fx.GraphModule, "
-        "a Problem, or the path of a .pt2, .pte, .csv or .json file"
-    )
-
-
-def _refuse_changes(source: object, request: Request) -> None:
-    if request.fold_constants or request.reorder:
-        raise InputError(
-            f"a {type(source).__name__} is fixed: fold and reorder the exported program that it is of, "
-            "or call lowtide.transforms.reorder.reorder"
-        )
-
-
-def _load_graph(source: ExportedProgram | GraphModule, request: Request) -> Loaded:
-    """A program of PyTorch's, changed first if the request wants that."""
-    from lowtide.frontends import torch_export
-
-    applied: tuple[Applied, ...] = ()
-    remarks: tuple[str, ...] = ()
-    if request.fold_constants or request.reorder:
-        from lowtide.transforms import transform
-
-        changed = transform(
-            source,
-            fold_constants=request.fold_constants,
-            fold_limit=request.fold_limit,
-            reorder=request.reorder,
-            options=request,
-        )
-        source, applied, remarks = changed.program, changed.applied, changed.remarks
-    imported = torch_export.import_program(source, request)
-    return replace(_of_program(imported.program, request, imported), applied=applied, remarks=remarks)
-
-
-def _of_program(program: Program, request: Request, imported: Imported | None = None) -> Loaded:
-    timeline = Timeline(lower(program, point_limit=POINT_LIMIT))
-    problem = timeline.problem(in_place=request.in_place, elide_copies=request.elide_copies)
-    return Loaded(problem, program, imported, timeline=timeline)
-
-
-def make_request(given: Mapping[str, Any]) -> Request:
-    """The Request with these fields.
+    Args:
+        source: the path of a ``.pte``, or another file whose format can be written again.
+        alignment: bytes that offsets are to be multiples of; None for 16, and for more where the file's own
+            plan shows more.
+        packer, timeout, seed, threads, progress: as for ``plan``; the time is for each program in the file.
+        request: what is planned, as for ``plan``.
 
     Raises:
-        TypeError: one is not known.
+        InputError: the file is damaged, or an option cannot be used.
+        UnsupportedError: its format cannot be written again, or no plan can be right for sure.
+        VerificationError: the new file did not pass the audit; nothing is returned.
     """
-    unknown = sorted(given.keys() - Request.__dataclass_fields__.keys())
-    if unknown:
-        known = ", ".join(Request.__dataclass_fields__)
-        raise TypeError(f"unexpected option {unknown[0]!r}: known are {known}")
-    return Request(**given)
+    asked = make_request(request)
+    value, front_end = open_source(source, asked)
+    options = registry.Options(timeout=timeout, seed=seed, threads=threads, progress=progress)
+    return rewriter_of(front_end).rewrite(value, asked, alignment=alignment, packer=packer, options=options)
 
 
-def _with_capacity(problem: Problem, capacity: Capacity | Mapping[int, Capacity] | None) -> Problem:
-    if capacity is None:
-        return problem
-    if isinstance(capacity, (int, str)):
-        if len(problem.arenas) > 1:
-            ids = [arena.id for arena in problem.arenas]
-            raise InputError(
-                f"there are several arenas, {ids}: say which has the capacity, such as {ids[0]}=64KiB"
-            )
-        capacity = {problem.arenas[0].id if problem.arenas else DEFAULT_ARENA: capacity}
-    known = {arena.id: arena for arena in problem.arenas}
-    for id, amount in capacity.items():
-        size = parse_size(amount) if isinstance(amount, str) else amount
-        known[id] = replace(known.get(id, Arena(id)), capacity=size)
-    return replace(problem, arenas=tuple(known.values()))
+def judge_of(front_end: FrontEnd) -> Judge:
+    """The front end, if its files hold plans.
+
+    Raises:
+        UnsupportedError: they do not.
+    """
+    if isinstance(front_end, Judge):
+        return front_end
+    raise UnsupportedError(f"a {front_end.name} file holds no plan of a runtime to audit: try lowtide verify")
+
+
+def rewriter_of(front_end: FrontEnd) -> Rewriter:
+    """The front end, if it can write its files again.
+
+    Raises:
+        UnsupportedError: it cannot.
+    """
+    if isinstance(front_end, Rewriter):
+        return front_end
+    raise UnsupportedError(f"a {front_end.name} file has no plan of a runtime to replace: try lowtide plan")

@@ -62,3 +62,20 @@ def format_size(size: int) -> str:
         if tenths < 10240 or letter == _BINARY[-1]:
             break
     return f"{'-' if size < 0 else ''}{tenths // 10}.{tenths % 10} {letter.upper()}iB"
+
+
+def both(size: int) -> str:
+    """A size for machines and people: ``1,048,576 (1.0 MiB)``."""
+    return f"{size:,}" if abs(size) < 1024 else f"{size:,} ({format_size(size)})"
+
+
+def amount(size: int) -> str:
+    """A size in a sentence: ``1,048,576 bytes (1.0 MiB)``."""
+    unit = "byte" if abs(size) == 1 else "bytes"
+    return f"{size:,} {unit}" if abs(size) < 1024 else f"{size:,} {unit} ({format_size(size)})"
+
+
+def many(count: int, what: str) -> str:
+    """``1 buffer``, ``1,234 buffers``; of copy, ``copies``."""
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{count:,} {what if count == 1 else plural}"

@@ -1,17 +1,14 @@
-"""lowtide audit: is the memory plan of an existing .pte safe?"""
+"""lowtide audit: is the memory plan in an existing file safe?"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from lowtide.cli import options as o
 
-if TYPE_CHECKING:
-    from lowtide.frontends.pte.auditing import Audit
-
-PteFile = Annotated[
+AuditedFile = Annotated[
     str, typer.Argument(metavar="FILE.pte", show_default=False, help="An ExecuTorch program.")
 ]
 Alignment = Annotated[
@@ -30,7 +27,7 @@ Imports = Annotated[
 
 
 def audit(
-    file: PteFile,
+    file: AuditedFile,
     alignment: Alignment = "16",
     imports: Imports = None,
     json: o.JsonOut = False,
@@ -48,22 +45,23 @@ def audit(
 
       lowtide audit model.pte --import my_operators --json
     """
+    from lowtide.api import judge_of
     from lowtide.base.units import parse_size
     from lowtide.cli.screen import working
-    from lowtide.frontends.pte import open_pte
+    from lowtide.sources import open_source
 
     least = parse_size(alignment)
     with working(f"reading {file}", quiet=quiet):
-        program = open_pte(file)
+        value, front_end = open_source(file)
+        judge = judge_of(front_end)
         import_modules(imports)
     with working(f"auditing {file}", quiet=quiet):
-        from lowtide.executorch import audit as look
-
-        found = look(program, alignment=least)
+        found = judge.judge(value, alignment=least)
     if json:
         typer.echo(found.to_json(), nl=False)
     elif not quiet:
-        show(found)
+        for line in found.lines():
+            typer.echo(line)
     if not found.safe:
         raise typer.Exit(1)
 
@@ -85,20 +83,3 @@ def import_modules(names: list[str] | None) -> None:
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"--import {name}: cannot be imported: {reason}") from None
-
-
-def show(found: Audit) -> None:
-    """Every fault on a line of its own, then the verdict."""
-    from lowtide.base.files import show_name
-    from lowtide.outputs.wording import many
-
-    for finding in found.findings:
-        assumed = " (assuming the worst of an unknown operator)" if finding.assumed else ""
-        typer.echo(f"  {show_name(finding.method)}: {finding.kind}: {finding.message}{assumed}")
-    for note in found.notes:
-        typer.echo(f"  note: {note}")
-    looked = f"{many(len(found.methods), 'method')}, {many(found.tensors, 'planned tensor')}"
-    if found.safe:
-        typer.echo(f"{found.name}: safe: no two tensors share bytes while both are needed; {looked}")
-    else:
-        typer.echo(f"{found.name}: NOT SAFE: {many(len(found.findings), 'fault')}; {looked}")

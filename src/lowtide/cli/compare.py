@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lowtide.base.constants import DEFAULT_TIMEOUT
 from lowtide.cli import options as o
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from lowtide.api import Loaded
+    from lowtide.frontends.front_end import Source
     from lowtide.ir.plan import Plan
     from lowtide.ir.problem import Problem
     from lowtide.pack.hierarchy import Hierarchy
@@ -30,18 +29,12 @@ Packers = Annotated[
 JsonOut = Annotated[bool, typer.Option("--json", help="Print the table as JSON.")]
 
 
+@o.with_groups("hierarchy", "packer")
 def compare(
     file: o.File,
+    planned: o.Planned,
+    searched: o.Searched,
     packer: Packers = None,
-    alignment: o.Alignment = "16",
-    timeout: o.Timeout = DEFAULT_TIMEOUT,
-    no_plan_inputs: o.NoPlanInputs = False,
-    no_plan_outputs: o.NoPlanOutputs = False,
-    no_plan_state: o.NoPlanState = False,
-    reset_state: o.ResetState = False,
-    pins: o.Pins = False,
-    level: o.Level = 0,
-    method: o.Method = None,
     json: JsonOut = False,
     quiet: o.Quiet = False,
     verbose: o.Verbose = False,
@@ -56,31 +49,22 @@ def compare(
 
       lowtide compare model.pt2 --packer auto --packer greedy --json
     """
-    from lowtide.api import load
     from lowtide.cli.screen import counting, working
     from lowtide.pack.hierarchy import POLICIES
     from lowtide.pack.registry import names
+    from lowtide.sources import load
 
-    request = o.request(
-        alignment,
-        no_plan_inputs,
-        no_plan_outputs,
-        no_plan_state,
-        reset_state,
-        pins,
-        method=method,
-        level=level,
-    )
+    request = planned.request()
     with working(f"reading {file}", quiet=quiet or json, verbose=verbose):
-        loaded = load(file, request)
+        source = load(file, request)
     rows: list[dict[str, Any]] = []
     plans: list[Plan] = []
     wanted = packer or names()
-    policies = POLICIES if len({buffer.region for buffer in loaded.problem.buffers}) > 1 else POLICIES[:1]
+    policies = POLICIES if len({buffer.region for buffer in source.problem.buffers}) > 1 else POLICIES[:1]
     with counting("comparing", quiet or json, verbose=verbose) as progress:
         for name in wanted:
             for policy in policies:
-                row, plan = _row(loaded, name, policy, timeout)
+                row, plan = _row(source, name, policy, searched)
                 rows.append(row)
                 plans += [plan] if plan is not None else []
                 if progress is not None:
@@ -94,18 +78,16 @@ def compare(
 
 
 def _row(
-    loaded: Loaded, packer: str, policy: Hierarchy, timeout: float
+    source: Source, packer: str, policy: Hierarchy, searched: o.Searched
 ) -> tuple[dict[str, Any], Plan | None]:
     """What is told of one plan, and the plan if there is one."""
-    from lowtide.api import plan_loaded
+    from lowtide.api import plan_source
     from lowtide.base.errors import InfeasibleError, UnsupportedError
-    from lowtide.pack.registry import Options
     from lowtide.verifier.checks import verify
 
     try:
-        options = Options(timeout=timeout or None)
-        plan = plan_loaded(loaded, packer=packer, hierarchy=policy, options=options)
-        verify(plan, loaded.runs)
+        plan = plan_source(source, packer=packer, hierarchy=policy, options=searched.options())
+        verify(plan, source.runs)
     except (UnsupportedError, InfeasibleError) as error:
         return {"packer": packer, "hierarchy": policy, "error": str(error)}, None
     return {
@@ -134,9 +116,9 @@ def _bound(plans: list[Plan]) -> int:
 def _show(file: str, rows: list[dict[str, Any]], bound: int) -> None:
     from rich.markup import escape
 
+    from lowtide.base.units import both
     from lowtide.cli.screen import console, ratio
     from lowtide.cli.tables import Column, show_table
-    from lowtide.outputs.wording import both
 
     out = console()
     planned = [row for row in rows if "error" not in row]

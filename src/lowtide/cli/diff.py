@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lowtide.base.constants import DEFAULT_TIMEOUT
 from lowtide.cli import options as o
 
 if TYPE_CHECKING:
@@ -19,22 +18,12 @@ Old = Annotated[str, typer.Argument(metavar="OLD", show_default=False, help="A p
 New = Annotated[str, typer.Argument(metavar="NEW", show_default=False, help="A plan or a model, as it is.")]
 
 
+@o.with_groups()
 def diff(
     old: Old,
     new: New,
-    hierarchy: o.Hierarchy = "joint",
-    packer: o.Packer = "auto",
-    alignment: o.Alignment = "16",
-    timeout: o.Timeout = DEFAULT_TIMEOUT,
-    no_plan_inputs: o.NoPlanInputs = False,
-    no_plan_outputs: o.NoPlanOutputs = False,
-    no_plan_state: o.NoPlanState = False,
-    reset_state: o.ResetState = False,
-    pins: o.Pins = False,
-    level: o.Level = 0,
-    in_place: o.InPlace = False,
-    elide_copies: o.ElideCopies = False,
-    method: o.Method = None,
+    planned: o.Planned,
+    searched: o.Searched,
     json: o.JsonOut = False,
     markdown: o.MarkdownOut = False,
     quiet: o.Quiet = False,
@@ -53,33 +42,13 @@ def diff(
       lowtide diff old.json model.pt2 --markdown
     """
     from lowtide.base.errors import InputError
-    from lowtide.cli.screen import planned
+    from lowtide.cli.screen import planned_file
     from lowtide.report.difference import compare
 
     if json and markdown:
         raise InputError("--json and --markdown cannot share stdout: run the command twice")
-    request = o.request(
-        alignment,
-        no_plan_inputs,
-        no_plan_outputs,
-        no_plan_state,
-        reset_state,
-        pins,
-        method=method,
-        in_place=in_place,
-        elide_copies=elide_copies,
-        level=level,
-    )
     (first, before), (second, after) = (
-        planned(
-            file,
-            request,
-            packer=packer,
-            hierarchy=hierarchy,
-            timeout=timeout or None,
-            quiet=quiet or json or markdown,
-            verbose=verbose,
-        )
+        planned_file(file, planned, searched, quiet=quiet or json or markdown, verbose=verbose)
         for file in (old, new)
     )
     found = compare(before, after, (old, new), (first, second))
@@ -96,9 +65,9 @@ def diff(
 def _show(found: Difference, verbose: bool) -> None:
     from rich.markup import escape
 
+    from lowtide.base.units import amount, many
     from lowtide.cli.screen import console
     from lowtide.cli.tables import Column, show_table
-    from lowtide.outputs.wording import amount, many
 
     out = console()
     change = found.new_bytes - found.old_bytes
@@ -151,7 +120,7 @@ def _pair(old: int, new: int) -> str:
 
 
 def _signed(change: int) -> str:
-    from lowtide.outputs.wording import both
+    from lowtide.base.units import both
 
     if not change:
         return ""

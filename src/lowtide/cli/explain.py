@@ -17,16 +17,10 @@ ROWS = 12
 """Buffers that are listed unless asked for all."""
 
 
+@o.with_groups()
 def explain(
     file: o.File,
-    alignment: o.Alignment = "16",
-    no_plan_inputs: o.NoPlanInputs = False,
-    no_plan_outputs: o.NoPlanOutputs = False,
-    no_plan_state: o.NoPlanState = False,
-    reset_state: o.ResetState = False,
-    pins: o.Pins = False,
-    level: o.Level = 0,
-    method: o.Method = None,
+    planned: o.Planned,
     json: o.JsonOut = False,
     markdown: o.MarkdownOut = False,
     verbose: o.Verbose = False,
@@ -43,27 +37,18 @@ def explain(
 
       lowtide explain plan.json --json
     """
-    from lowtide.api import load
     from lowtide.base.errors import InputError
     from lowtide.cli.screen import working
-    from lowtide.report.explain import explain_loaded
+    from lowtide.report.explain import explain_source
+    from lowtide.sources import load
 
     if json and markdown:
         raise InputError("--json and --markdown cannot share stdout: run the command twice")
-    request = o.request(
-        alignment,
-        no_plan_inputs,
-        no_plan_outputs,
-        no_plan_state,
-        reset_state,
-        pins,
-        method=method,
-        level=level,
-    )
+    request = planned.request()
     with working(f"reading {file}", verbose=verbose):
-        loaded = load(file, request)
+        source = load(file, request)
     with working("looking for the peak", verbose=verbose):
-        found = explain_loaded(loaded, file)
+        found = explain_source(source, file)
     if json:
         typer.echo(found.to_json(), nl=False)
     elif markdown:
@@ -75,9 +60,10 @@ def explain(
 def _show(found: Explanation, verbose: bool) -> None:
     from rich.markup import escape
 
+    from lowtide.base.units import amount, both, many
     from lowtide.cli.screen import console
     from lowtide.cli.tables import Column, show_table
-    from lowtide.outputs.wording import advice_sentence, amount, both, many
+    from lowtide.outputs.wording import advice_sentence
 
     out = console()
     count = many(found.buffers, "buffer")
@@ -119,8 +105,9 @@ def _show(found: Explanation, verbose: bool) -> None:
 def _show_peak(out: Console, peak: Peak, several: bool, verbose: bool) -> None:
     from rich.markup import escape
 
+    from lowtide.base.units import amount, both
     from lowtide.cli.tables import Column, show_table
-    from lowtide.outputs.wording import amount, both, peak_sentences, share, waiting, where
+    from lowtide.outputs.wording import peak_sentences, share, waiting, where
 
     arena = f"Arena {peak.arena}: {amount(peak.bytes)} at " if several else "At "
     out.print(f"\n{arena}[bold]{escape(where(peak.at))}[/]", overflow="fold")

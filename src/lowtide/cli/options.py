@@ -1,16 +1,28 @@
-"""Arguments and options that several commands share."""
+"""Options that several commands share: one at a time, and in two groups that commands take as a whole.
+
+A command names a group by a parameter of its type, such as ``planned: Planned``; ``with_groups`` puts the
+group's options in its place, so that the command line shows them and the command gets them as one value.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from lowtide.base.constants import DEFAULT_TIMEOUT
 from lowtide.base.errors import InputError
 from lowtide.base.units import parse_size
+from lowtide.frontends.registry import format_options
 
 if TYPE_CHECKING:
-    from lowtide.api import Request
+    from lowtide.ir.plan import Progress
+    from lowtide.ir.request import Request
+    from lowtide.pack.registry import Options
 
 File = Annotated[
     str,
@@ -108,7 +120,6 @@ Level = Annotated[
         help="0: lifetimes alone; 1: --in-place; 2: and --elide-copies; 3: and --fold-constants, --reorder.",
     ),
 ]
-Pins = Annotated[bool, typer.Option("--pins", help="Read a CSV's offset column as fixed offsets.")]
 Capacity = Annotated[
     list[str] | None,
     typer.Option(
@@ -117,10 +128,6 @@ Capacity = Annotated[
         show_default=False,
         help="Largest arena, such as 256KiB, or 2=64KiB for arena 2.",
     ),
-]
-Method = Annotated[
-    str | None,
-    typer.Option("--method", metavar="NAME", show_default=False, help="Which method of a .pte."),
 ]
 MaxArena = Annotated[
     list[str],
@@ -141,42 +148,143 @@ Verbose = Annotated[
 ]
 
 
-def request(
-    alignment: str = "16",
-    no_plan_inputs: bool = False,
-    no_plan_outputs: bool = False,
-    no_plan_state: bool = False,
-    reset_state: bool = False,
-    pins: bool = False,
-    capacity: list[str] | None = None,
-    method: str | None = None,
-    in_place: bool = False,
-    elide_copies: bool = False,
-    fold_constants: bool = False,
-    fold_limit: str | None = None,
-    reorder: bool = False,
-    level: int = 0,
-) -> Request:
-    """What the options ask of a program."""
-    from lowtide.api import Request
+@dataclass(frozen=True)
+class Planned:
+    """What is planned: options of every command that takes a FILE."""
 
-    if fold_limit is not None and not (fold_constants or level >= 3):
-        raise InputError("--fold-limit is of --fold-constants: give both, or -O3")
-    return Request(
-        alignment=parse_size(alignment),
-        plan_inputs=not no_plan_inputs,
-        plan_outputs=not no_plan_outputs,
-        plan_state=not no_plan_state,
-        reset_state=reset_state,
-        pins=pins,
-        capacity=parse_capacity(capacity),
-        method=method,
-        in_place=in_place or level >= 1,
-        elide_copies=elide_copies or level >= 2,
-        fold_constants=fold_constants or level >= 3,
-        fold_limit=None if fold_limit is None else parse_size(fold_limit),
-        reorder=reorder or level >= 3,
+    alignment: Alignment = "16"
+    capacity: Capacity = None
+    no_plan_inputs: NoPlanInputs = False
+    no_plan_outputs: NoPlanOutputs = False
+    no_plan_state: NoPlanState = False
+    reset_state: ResetState = False
+    level: Level = 0
+    in_place: InPlace = False
+    elide_copies: ElideCopies = False
+    fold_constants: FoldConstants = False
+    fold_limit: FoldLimit = None
+    reorder: Reorder = False
+    of_formats: dict[str, Any] = field(default_factory=dict)
+
+    def request(self) -> Request:
+        """What the options ask of a program.
+
+        Raises:
+            InputError: they contradict each other, or one is no size.
+        """
+        from lowtide.ir.request import Request
+
+        level = self.level
+        if self.fold_limit is not None and not (self.fold_constants or level >= 3):
+            raise InputError("--fold-limit is of --fold-constants: give both, or -O3")
+        return Request(
+            alignment=parse_size(self.alignment),
+            plan_inputs=not self.no_plan_inputs,
+            plan_outputs=not self.no_plan_outputs,
+            plan_state=not self.no_plan_state,
+            reset_state=self.reset_state,
+            capacity=parse_capacity(self.capacity),
+            in_place=self.in_place or level >= 1,
+            elide_copies=self.elide_copies or level >= 2,
+            fold_constants=self.fold_constants or level >= 3,
+            fold_limit=None if self.fold_limit is None else parse_size(self.fold_limit),
+            reorder=self.reorder or level >= 3,
+            format_options=self.of_formats,
+        )
+
+
+@dataclass(frozen=True)
+class Searched:
+    """How it is searched: options of every command that plans."""
+
+    hierarchy: Hierarchy = "joint"
+    packer: Packer = "auto"
+    timeout: Timeout = DEFAULT_TIMEOUT
+    seed: Seed = 0
+    threads: Threads = 0
+
+    def options(self, progress: Callable[[Progress, int], None] | None = None) -> Options:
+        """What a packer may spend."""
+        from lowtide.pack.registry import Options
+
+        return Options(timeout=self.timeout or None, seed=self.seed, threads=self.threads, progress=progress)
+
+
+C = TypeVar("C", bound=Callable[..., None])
+
+_PANELS = {Planned: "What is planned", Searched: "How it is searched"}
+
+
+def with_groups(*without: str) -> Callable[[C], Callable[..., None]]:
+    """Decorator: a command whose groups of options are spelled out on the command line.
+
+    Args:
+        without: options of the groups that this command does not take, by name.
+    """
+
+    def spell_out(command: C) -> Callable[..., None]:
+        hints = get_type_hints(command, include_extras=True)
+        parameters: list[inspect.Parameter] = []
+        taken: dict[str, tuple[type, dict[str, str]]] = {}
+        for parameter in inspect.signature(command).parameters.values():
+            group = hints[parameter.name]
+            if group not in _PANELS:
+                named = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+                parameters.append(named.replace(annotation=hints[parameter.name]))
+                continue
+            made = list(_parameters(group, without))
+            parameters += made
+            taken[parameter.name] = group, {p.name: p.name for p in made}
+
+        @wraps(command)
+        def run(**given: Any) -> None:
+            for name, (group, names) in taken.items():
+                given[name] = _group(group, {key: given.pop(key) for key in names})
+            command(**given)
+
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": None}
+        return run
+
+    return spell_out
+
+
+def _parameters(group: type, without: tuple[str, ...]) -> Any:
+    """A parameter for each option of a group, those of single formats included."""
+    hints = get_type_hints(group, include_extras=True)
+    for one in fields(group):
+        if one.name == "of_formats":
+            for option in format_options().values():
+                yield _parameter(option.name, *_typed(option.help, option.name, option.metavar), group)
+        elif one.name not in without:
+            assert one.default is not MISSING
+            yield _parameter(one.name, hints[one.name], one.default, group)
+
+
+def _parameter(name: str, annotation: Any, default: Any, group: type) -> inspect.Parameter:
+    import copy
+
+    kind, option = annotation.__origin__, copy.copy(annotation.__metadata__[0])
+    option.rich_help_panel = _PANELS[group]
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
     )
+
+
+def _typed(help: str, name: str, metavar: str) -> tuple[Any, Any]:
+    """Annotation and default of an option that a single format has."""
+    flag = "--" + name.replace("_", "-")
+    if not metavar:
+        return Annotated[bool, typer.Option(flag, help=help)], False
+    return Annotated[str | None, typer.Option(flag, metavar=metavar, show_default=False, help=help)], None
+
+
+def _group(group: type, given: dict[str, Any]) -> Any:
+    own = {one.name for one in fields(group)}
+    if "of_formats" in own:
+        given["of_formats"] = {name: given.pop(name) for name in list(given) if name not in own}
+        given["of_formats"] = {name: value for name, value in given["of_formats"].items() if value}
+    return group(**given)
 
 
 def parse_capacity(texts: list[str] | None) -> int | dict[int, int] | None:

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lowtide.base.constants import DEFAULT_TIMEOUT
 from lowtide.cli import options as o
-from lowtide.cli.audit import Imports, PteFile, import_modules
+from lowtide.cli.audit import AuditedFile, Imports, import_modules
 
 if TYPE_CHECKING:
-    from lowtide.frontends.pte.repacking import Repacked
+    from lowtide.frontends.front_end import Rewritten
 
 Out = Annotated[
     str, typer.Option("--output", "-o", metavar="OUT.pte", show_default=False, help="Where to write it.")
@@ -27,17 +26,14 @@ Alignment = Annotated[
 ]
 
 
+@o.with_groups("alignment", "hierarchy")
 def repack(
-    file: PteFile,
+    file: AuditedFile,
     out: Out,
-    packer: o.Packer = "auto",
-    timeout: o.Timeout = DEFAULT_TIMEOUT,
+    planned: o.Planned,
+    searched: o.Searched,
     alignment: Alignment = None,
-    seed: o.Seed = 0,
-    threads: o.Threads = 0,
     imports: Imports = None,
-    in_place: o.InPlace = False,
-    elide_copies: o.ElideCopies = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Write FILE.pte again with other offsets and smaller arenas, and nothing else changed.
@@ -49,44 +45,38 @@ def repack(
 
       lowtide repack model.pte -o smaller.pte
     """
+    from lowtide.api import rewriter_of
     from lowtide.base.files import write_atomically
     from lowtide.base.units import parse_size
-    from lowtide.cli.screen import working
-    from lowtide.frontends.pte import open_pte
+    from lowtide.cli.screen import searching, working
+    from lowtide.sources import open_source
 
     unit = None if alignment is None else parse_size(alignment)
+    request = planned.request()
     with working(f"reading {file}", quiet=quiet):
-        program = open_pte(file)
+        value, front_end = open_source(file, request)
+        rewriter = rewriter_of(front_end)
         import_modules(imports)
-    with working(f"planning {file}", quiet=quiet):
-        from lowtide.executorch import repack as plan_again
-
-        found = plan_again(
-            program,
-            packer=packer,
-            timeout=timeout or None,
-            seed=seed,
-            threads=threads,
-            alignment=unit,
-            in_place=in_place,
-            elide_copies=elide_copies,
+    with searching(quiet) as progress:
+        found = rewriter.rewrite(
+            value, request, alignment=unit, packer=searched.packer, options=searched.options(progress)
         )
     write_atomically(out, found.data)
     if not quiet:
         show(found, file, out)
 
 
-def show(found: Repacked, name: str, out: str) -> None:
+def show(found: Rewritten, name: str, out: str) -> None:
     """A row for each arena, before and after."""
     from rich.markup import escape
 
+    from lowtide.base.units import both, many
     from lowtide.cli.screen import console, ratio
     from lowtide.cli.tables import Column, show_table
-    from lowtide.outputs.wording import both, many
 
     screen = console()
-    if found.before.findings:
-        screen.print(f"{escape(name)}: was not safe: {many(len(found.before.findings), 'fault')}")
+    if found.faults_before:
+        screen.print(f"{escape(name)}: was not safe: {many(found.faults_before, 'fault')}")
     rows = [
         [
             escape(arena.method),
@@ -102,7 +92,7 @@ def show(found: Repacked, name: str, out: str) -> None:
     titles = ("arena", "before", "after", "lower bound", "ratio")
     columns = [Column("method", text=True), *(Column(t) for t in titles), Column("unchanged", text=True)]
     show_table(screen, columns, rows)
-    for note in found.after.notes:
+    for note in found.notes:
         screen.print(f"note: {escape(note)}")
     what = "audited: safe" if found.changed else "nothing to improve: the file as it was"
     screen.print(f"{escape(out)}: {what}. {len(found.data):,} bytes, {found.seconds:.3f} s.")

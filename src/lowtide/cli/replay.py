@@ -18,21 +18,13 @@ OptionalPlan = Annotated[
 Times = Annotated[int, typer.Option("--times", min=1, help="Runs in a row in the same arena.")]
 
 
+@o.with_groups()
 def replay(
     file: o.File,
+    planned: o.Planned,
+    searched: o.Searched,
     plan_file: OptionalPlan = None,
     times: Times = 2,
-    alignment: o.Alignment = "16",
-    no_plan_inputs: o.NoPlanInputs = False,
-    no_plan_outputs: o.NoPlanOutputs = False,
-    no_plan_state: o.NoPlanState = False,
-    reset_state: o.ResetState = False,
-    level: o.Level = 0,
-    in_place: o.InPlace = False,
-    elide_copies: o.ElideCopies = False,
-    fold_constants: o.FoldConstants = False,
-    fold_limit: o.FoldLimit = None,
-    reorder: o.Reorder = False,
     quiet: o.Quiet = False,
     verbose: o.Verbose = False,
 ) -> None:
@@ -47,40 +39,24 @@ def replay(
 
       lowtide replay model.pt2 --plan plan.json --times 3
     """
-    from lowtide.api import load, plan_loaded
-    from lowtide.base.constants import DEFAULT_TIMEOUT
-    from lowtide.cli.screen import counting, working
-    from lowtide.pack.registry import Options
+    from lowtide.cli.screen import counting, search, working
+    from lowtide.sources import load
 
-    request = o.request(
-        alignment,
-        no_plan_inputs,
-        no_plan_outputs,
-        no_plan_state,
-        reset_state,
-        in_place=in_place,
-        elide_copies=elide_copies,
-        fold_constants=fold_constants,
-        fold_limit=fold_limit,
-        reorder=reorder,
-        level=level,
-    )
+    request = planned.request()
     with working(f"reading {file}", quiet=quiet, verbose=verbose):
-        loaded = load(file, request)
-    if loaded.imported is None:
+        source = load(file, request)
+    if source.program is None:
         raise InputError(f"{file} holds no program to run: replay takes a .pt2 that torch.export saved")
     if plan_file is not None:
         from lowtide.formats.json.reading import read_plan
 
         plan = read_plan(plan_file)
     else:
-        options = Options(timeout=DEFAULT_TIMEOUT)
-        with working("planning", quiet=quiet, verbose=verbose):
-            plan = plan_loaded(loaded, packer="auto", hierarchy="joint", options=options)
+        plan = search(source, searched, quiet=quiet, verbose=verbose)
     from lowtide.replay import replay as run
 
     with counting("replaying", quiet, verbose=verbose) as progress:
-        report = run(loaded.imported, plan, times=times, progress=progress)
+        report = run(source, plan, times=times, progress=progress)
     if quiet:
         return
     typer.echo(

@@ -7,14 +7,15 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from lowtide.outputs.wording import both, many
+from lowtide.base.units import both, many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
 
-    from lowtide.api import Loaded, Request
+    from lowtide.cli.options import Planned, Searched
+    from lowtide.frontends.front_end import Source
     from lowtide.ir.plan import Plan, Progress
 
 _PIPE_WIDTH = 10_000
@@ -88,58 +89,43 @@ def _escape(text: str) -> str:
     return escape(text)
 
 
-def planned(
+def planned_file(
     file: str,
-    request: Request,
+    planned: Planned,
+    searched: Searched,
     *,
-    packer: str,
-    hierarchy: str,
-    timeout: float | None,
-    seed: int = 0,
-    threads: int = 0,
     quiet: bool = False,
     verbose: bool = False,
     verified: bool = True,
-) -> tuple[Loaded, Plan]:
+) -> tuple[Source, Plan]:
     """What a file holds and its plan: the one that it holds, or else a new one; ``verified`` either way."""
-    from lowtide.api import load
+    from lowtide.sources import load
     from lowtide.verifier.checks import verify
 
     with working(f"reading {file}", quiet=quiet, verbose=verbose):
-        loaded = load(file, request)
-    plan = loaded.plan
+        source = load(file, planned.request())
+    plan = source.plan
     if plan is None:
-        plan = search(loaded, packer, hierarchy, timeout, seed, threads, quiet=quiet, verbose=verbose)
+        plan = search(source, searched, quiet=quiet, verbose=verbose)
     if verified:
         with working(f"verifying {file}", quiet=quiet, verbose=verbose):
-            verify(plan, loaded.runs)
-    return loaded, plan
+            verify(plan, source.runs)
+    return source, plan
 
 
-def search(
-    loaded: Loaded,
-    packer: str,
-    hierarchy: str,
-    timeout: float | None,
-    seed: int,
-    threads: int,
-    *,
-    quiet: bool = False,
-    verbose: bool = False,
-) -> Plan:
+def search(source: Source, searched: Searched, *, quiet: bool = False, verbose: bool = False) -> Plan:
     """A new plan of what was loaded, with the search shown on the terminal."""
     from typing import cast
 
-    from lowtide.api import plan_loaded
+    from lowtide.api import plan_source
     from lowtide.pack.hierarchy import Hierarchy
-    from lowtide.pack.registry import Options
 
     with searching(quiet, verbose=verbose) as progress:
-        return plan_loaded(
-            loaded,
-            packer=packer,
-            hierarchy=cast(Hierarchy, hierarchy),
-            options=Options(timeout=timeout, seed=seed, threads=threads, progress=progress),
+        return plan_source(
+            source,
+            packer=searched.packer,
+            hierarchy=cast(Hierarchy, searched.hierarchy),
+            options=searched.options(progress),
         )
 
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lowtide.base.constants import DEFAULT_TIMEOUT
 from lowtide.cli import options as o
 
 if TYPE_CHECKING:
-    from lowtide.api import Loaded, Request
+    from lowtide.frontends.front_end import Source
     from lowtide.ir.flow import FlowGraph
     from lowtide.ir.plan import Plan
     from lowtide.outputs.picture import Picture
@@ -46,8 +45,11 @@ Colour = Annotated[
 Dark = Annotated[bool, typer.Option("--dark", help="PNG and SVG on a dark ground.")]
 
 
+@o.with_groups()
 def show(
     file: o.File,
+    planned: o.Planned,
+    searched: o.Searched,
     html: HtmlOut = None,
     png: PngOut = None,
     svg: SvgOut = None,
@@ -56,20 +58,6 @@ def show(
     program: Of = None,
     colour: Colour = None,
     dark: Dark = False,
-    hierarchy: o.Hierarchy = "joint",
-    packer: o.Packer = "auto",
-    alignment: o.Alignment = "16",
-    timeout: o.Timeout = DEFAULT_TIMEOUT,
-    capacity: o.Capacity = None,
-    no_plan_inputs: o.NoPlanInputs = False,
-    no_plan_outputs: o.NoPlanOutputs = False,
-    no_plan_state: o.NoPlanState = False,
-    reset_state: o.ResetState = False,
-    pins: o.Pins = False,
-    level: o.Level = 0,
-    method: o.Method = None,
-    seed: o.Seed = 0,
-    threads: o.Threads = 0,
     quiet: o.Quiet = False,
 ) -> None:
     """Draw FILE: time across, bytes up, a rectangle for every buffer.
@@ -89,37 +77,16 @@ def show(
     """
     from lowtide.base.errors import InputError
     from lowtide.base.files import write_all_atomically
-    from lowtide.cli.screen import planned
+    from lowtide.cli.screen import planned_file
     from lowtide.outputs.picture import make_picture
 
     by = _way(colour)
     if [html, svg, trace].count("-") + term > 1:
         raise InputError("--term and - cannot share stdout: write all but one to files")
-    request = o.request(
-        alignment,
-        no_plan_inputs,
-        no_plan_outputs,
-        no_plan_state,
-        reset_state,
-        pins,
-        capacity,
-        method,
-        level=level,
-    )
-    loaded, plan = planned(
-        file,
-        request,
-        packer=packer,
-        hierarchy=hierarchy,
-        timeout=timeout or None,
-        seed=seed,
-        threads=threads,
-        quiet=quiet,
-        verified=False,
-    )
+    source, plan = planned_file(file, planned, searched, quiet=quiet, verified=False)
     name = os.path.basename(file) or file
-    title = f"{name}, {loaded.name}" if loaded.name else name
-    picture = make_picture(plan, title=title, flow=_flow(plan, loaded, program, request))
+    title = f"{name}, {source.name}" if source.name else name
+    picture = make_picture(plan, title=title, flow=_flow(plan, source, program))
     if not (html or png or svg or trace or term):
         html = f"{os.path.splitext(os.path.basename(file))[0]}.lowtide.html"
     made = _made(picture, by, "dark" if dark else "light", html=html, png=png, svg=svg, trace=trace)
@@ -146,22 +113,22 @@ def _way(colour: str | None) -> By | None:
     return found
 
 
-def _flow(plan: Plan, loaded: Loaded, program: str | None, request: Request) -> FlowGraph | None:
+def _flow(plan: Plan, source: Source, program: str | None) -> FlowGraph | None:
     """Program points of what the plan is of, where that is known; says so on stderr if the plan is wrong."""
-    from lowtide.api import load
     from lowtide.base.errors import InputError, VerificationError
     from lowtide.lifetimes.lowering import lower
+    from lowtide.sources import load
     from lowtide.verifier.checks import verify
 
-    of = loaded.program
+    of = source.program
     if program is not None:
-        if loaded.plan is None:
+        if source.plan is None:
             raise InputError("--program names what a plan is of: FILE must be a plan")
-        of = load(program, request).program
+        of = load(program, source.request).program
         if of is None:
             raise InputError(f"{program}: is no program: --program needs the one that the plan is of")
     try:
-        verify(plan, of if of is not None else loaded.follow)
+        verify(plan, of if of is not None else source.follow)
     except VerificationError as error:
         count = len(error.violations)
         faults = "1 fault" if count == 1 else f"{count:,} faults"

@@ -13,9 +13,8 @@ What was emitted is proved to be what was planned:
 
 Files that exist already are audited and planned again without their source:
 
-    >>> from lowtide.executorch import audit, repack
-    >>> audit("model.pte").findings
-    >>> repack("model.pte").data
+    >>> lowtide.audit("model.pte").findings
+    >>> lowtide.repack("model.pte").data
 
 Importing this package imports ExecuTorch; ``import lowtide`` does not.
 """
@@ -26,22 +25,10 @@ from lowtide.executorch.version import require_supported
 
 require_supported()
 
+from lowtide import audit, repack  # noqa: E402
 from lowtide.executorch.algorithm import algorithm  # noqa: E402
 from lowtide.executorch.folding import FoldConstants  # noqa: E402
 from lowtide.executorch.planning_pass import MemoryPlanningPass  # noqa: E402
 from lowtide.executorch.proving import verify_program  # noqa: E402
-from lowtide.frontends.pte.auditing import Audit, audit  # noqa: E402
-from lowtide.frontends.pte.findings import Finding  # noqa: E402
-from lowtide.frontends.pte.repacking import Repacked, repack  # noqa: E402
 
-__all__ = [
-    "Audit",
-    "Finding",
-    "FoldConstants",
-    "MemoryPlanningPass",
-    "Repacked",
-    "algorithm",
-    "audit",
-    "repack",
-    "verify_program",
-]
+__all__ = ["FoldConstants", "MemoryPlanningPass", "algorithm", "audit", "repack", "verify_program"]

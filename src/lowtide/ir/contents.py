@@ -1,4 +1,4 @@
-"""What a file tells of memory that it takes beside its arenas."""
+"""What a file or program takes beside its arenas, as far as its format tells."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Beside the arenas.
+    """Memory beside the arenas.
 
     Args:
         constant_bytes: of weights and other tensors that come with the program.
-        delegate_bytes: of each delegate's blob.
+        delegates: how many delegates it calls.
+        delegate_bytes: of each delegate's blob; fewer than there are delegates where some sizes are not told.
         computed: buffers, by id, that are computed from constants alone, at every run.
         computed_bytes: of those of them that anything else reads.
     """
 
     constant_bytes: int
-    delegate_bytes: tuple[int, ...]
-    computed: tuple[str, ...]
-    computed_bytes: int
+    delegates: int = 0
+    delegate_bytes: tuple[int, ...] = ()
+    computed: tuple[str, ...] = ()
+    computed_bytes: int = 0

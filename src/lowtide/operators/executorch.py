@@ -18,6 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lowtide.operators.moves import moves_of
+from lowtide.operators.schemas import known_name
+
 if TYPE_CHECKING:
     import torch
 

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from lowtide.base.errors import InputError
-from lowtide.outputs.wording import amount
+from lowtide.base.units import amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from lowtide.base.errors import InputError
-from lowtide.outputs.wording import advice_sentence, amount, both, many, peak_sentences, share, waiting
+from lowtide.base.units import amount, both, many
+from lowtide.outputs.wording import advice_sentence, peak_sentences, share, waiting
 from lowtide.report.difference import Difference
 from lowtide.report.findings import Explanation
 

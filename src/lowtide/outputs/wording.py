@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lowtide.base.units import format_size
+from lowtide.base.units import amount, both, many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,23 +14,6 @@ if TYPE_CHECKING:
 
 NAMES = 3
 """Names that a sentence spells out."""
-
-
-def both(size: int) -> str:
-    """A size for machines and people: ``1,048,576 (1.0 MiB)``."""
-    return f"{size:,}" if abs(size) < 1024 else f"{size:,} ({format_size(size)})"
-
-
-def amount(size: int) -> str:
-    """A size in a sentence: ``1,048,576 bytes (1.0 MiB)``."""
-    unit = "byte" if abs(size) == 1 else "bytes"
-    return f"{size:,} {unit}" if abs(size) < 1024 else f"{size:,} {unit} ({format_size(size)})"
-
-
-def many(count: int, what: str) -> str:
-    """``1 buffer``, ``1,234 buffers``; of copy, ``copies``."""
-    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
-    return f"{count:,} {what if count == 1 else plural}"
 
 
 def share(part: int, whole: int) -> str:

@@ -21,6 +21,7 @@ from lowtide.pack.planner import plan_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import TypeAlias
 
     from lowtide.ir.flow import FlowGraph, Point
     from lowtide.ir.plan import Plan
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from lowtide.ir.program import Program
     from lowtide.pack.hierarchy import Hierarchy
     from lowtide.pack.registry import Options
+
+    Layouts: TypeAlias = Callable[["Techniques"], tuple[Problem, FlowGraph]]
 
 _FIRST_SHARE = 0.6
 """Of the time, for everything that is allowed; what its bound does not settle gets the rest."""
@@ -53,6 +56,25 @@ class Techniques:
                 yield Techniques(in_place, elide_copies)
 
 
+def layouts_of(program: Program, *, arenas: Iterable[Arena] = ()) -> Layouts:
+    """The packing problem of a program under each choice of techniques, and the program points behind it.
+
+    Args:
+        program: what runs; it is laid out on the clock, and its liveness solved, once.
+        arenas: capacities and reserved prefixes, where there are any.
+
+    Raises:
+        UnsupportedError: its calls unfold into too many program points, or a region calls itself.
+    """
+    timeline, arenas = Timeline(lower(program, point_limit=POINT_LIMIT)), tuple(arenas)
+
+    def layout(choice: Techniques) -> tuple[Problem, FlowGraph]:
+        problem = timeline.problem(arenas=arenas, in_place=choice.in_place, elide_copies=choice.elide_copies)
+        return problem, timeline.flow
+
+    return layout
+
+
 def plan_program(
     program: Program,
     techniques: Techniques,
@@ -60,18 +82,40 @@ def plan_program(
     packer: str = "auto",
     hierarchy: Hierarchy = "joint",
     options: Options,
-    timeline: Timeline | None = None,
     arenas: Iterable[Arena] = (),
     limit: Callable[[Problem], Problem] | None = None,
 ) -> Plan:
-    """Plan a program with the techniques allowed, and without each of them where that may be smaller.
+    """Plan a program with the techniques allowed, as ``plan_layouts`` does.
+
+    Raises:
+        InfeasibleError: no plan fits the capacity, or none was found.
+        UnsupportedError: the program cannot be planned, or not by this packer.
+    """
+    return plan_layouts(
+        layouts_of(program, arenas=arenas),
+        techniques,
+        packer=packer,
+        hierarchy=hierarchy,
+        options=options,
+        limit=limit,
+    )
+
+
+def plan_layouts(
+    layouts: Layouts,
+    techniques: Techniques,
+    *,
+    packer: str = "auto",
+    hierarchy: Hierarchy = "joint",
+    options: Options,
+    limit: Callable[[Problem], Problem] | None = None,
+) -> Plan:
+    """Plan with the techniques allowed, and without each of them where that may be smaller.
 
     Args:
-        program: what runs.
+        layouts: the packing problem under each choice of techniques.
         techniques: what may be used.
         packer, hierarchy, options: as for ``plan_problem``; the time is for all plans together.
-        timeline: of the program, if there is one already.
-        arenas: capacities and reserved prefixes, where there are any.
         limit: sets capacities once a problem's arenas are known.
 
     Raises:
@@ -79,15 +123,12 @@ def plan_program(
         UnsupportedError: the program cannot be planned, or not by this packer.
     """
     began = time.perf_counter()
-    timeline = timeline or Timeline(lower(program, point_limit=POINT_LIMIT))
-    arenas = tuple(arenas)
     best: Plan | None = None
+    behind: FlowGraph | None = None
     refusal: LowtideError | None = None
     attempts = list(techniques.subsets())
     for turn, attempt in enumerate(attempts):
-        problem = timeline.problem(
-            arenas=arenas, in_place=attempt.in_place, elide_copies=attempt.elide_copies
-        )
+        problem, flow = layouts(attempt)
         if limit is not None:
             problem = limit(problem)
         if best is not None and _bound(problem) >= best.arena_bytes:
@@ -100,13 +141,13 @@ def plan_program(
             refusal = error
             continue
         if best is None or found.arena_bytes < best.arena_bytes:
-            best = found
+            best, behind = found, flow
         if found.interrupted:
             break
-    if best is None:
+    if best is None or behind is None:
         assert refusal is not None
         raise refusal
-    return replace(best, applied=find_applied(timeline.flow, best), seconds=time.perf_counter() - began)
+    return replace(best, applied=find_applied(behind, best), seconds=time.perf_counter() - began)
 
 
 def _bound(problem: Problem) -> int:

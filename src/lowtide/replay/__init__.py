@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._pytree import tree_flatten
 
-from lowtide.api import Loaded, load, make_request
 from lowtide.base.errors import (
     InputError,
     LowtideError,
@@ -21,6 +20,7 @@ from lowtide.base.errors import (
     ReplayError,
     first_line,
 )
+from lowtide.frontends.front_end import Source
 from lowtide.frontends.torch_export import Imported
 from lowtide.lifetimes.lowering import lower
 from lowtide.replay.compare import require_same
@@ -29,6 +29,7 @@ from lowtide.replay.inputs import require_apart
 from lowtide.replay.interpreter import Interpreter
 from lowtide.replay.memory import ArenaMemory, SeparateMemory
 from lowtide.replay.undefined import undefined_outputs
+from lowtide.sources import load, make_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -119,14 +120,14 @@ def replay(
 
 def _imported(source: Any, request: dict[str, Any]) -> Imported:
     """The program behind a source."""
-    if isinstance(source, (Imported, Loaded)) and request:
+    if isinstance(source, (Imported, Source)) and request:
         raise InputError(f"{next(iter(request))}: the program was imported before, with options of its own")
     if isinstance(source, Imported):
         return source
-    loaded = source if isinstance(source, Loaded) else load(source, make_request(request))
-    if loaded.imported is None:
+    found = source if isinstance(source, Source) else load(source, make_request(request))
+    if not isinstance(found.origin, Imported):
         raise InputError("only a program that torch.export or torch.fx made can be run, not a problem")
-    return loaded.imported
+    return found.origin
 
 
 def _lockstep(reference: Interpreter, planned: Interpreter, arguments: Sequence[Any]) -> int:

@@ -6,15 +6,16 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from lowtide.api import load, make_request, plan_loaded
+from lowtide.api import plan_source
 from lowtide.base.constants import DEFAULT_TIMEOUT
 from lowtide.lifetimes.lowering import lower
 from lowtide.pack.registry import Options
 from lowtide.report.matching import match
 from lowtide.report.peaks import find_peaks
+from lowtide.sources import load, make_request
 
 if TYPE_CHECKING:
-    from lowtide.api import Loaded
+    from lowtide.frontends.front_end import Source
     from lowtide.ir.plan import Plan
     from lowtide.ir.problem import Buffer
     from lowtide.report.findings import Moment
@@ -149,8 +150,7 @@ def diff(old: Any, new: Any, *, timeout: float | None = DEFAULT_TIMEOUT, **reque
     sides = [load(source, asked) for source in (old, new)]
     options = Options(timeout=timeout)
     plans = [
-        loaded.plan or plan_loaded(loaded, packer="auto", hierarchy="joint", options=options)
-        for loaded in sides
+        side.plan or plan_source(side, packer="auto", hierarchy="joint", options=options) for side in sides
     ]
     names = [
         os.path.basename(source) if isinstance(source, (str, os.PathLike)) else name
@@ -160,7 +160,7 @@ def diff(old: Any, new: Any, *, timeout: float | None = DEFAULT_TIMEOUT, **reque
 
 
 def compare(
-    old: Plan, new: Plan, names: tuple[str, str], loaded: tuple[Loaded, Loaded] | None = None
+    old: Plan, new: Plan, names: tuple[str, str], sources: tuple[Source, Source] | None = None
 ) -> Difference:
     """Compare two plans; what they were loaded from lets the peaks be named by step."""
     changes: list[BufferChange] = []
@@ -175,8 +175,8 @@ def compare(
     peaks = []
     for side, plan in enumerate((old, new)):
         flow = None
-        if loaded is not None:
-            program, flow = loaded[side].program, loaded[side].flow
+        if sources is not None:
+            program, flow = sources[side].program, sources[side].flow
             flow = flow if program is None else lower(program)
         peaks.append({peak.arena: peak.at for peak in find_peaks(plan.problem, flow, plan)})
     uses = [{use.id: use for use in plan.uses} for plan in (old, new)]

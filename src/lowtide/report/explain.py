@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from lowtide.api import load, make_request
 from lowtide.lifetimes.lowering import lower
 from lowtide.pack.techniques import Techniques
 from lowtide.report.advice import Adviser
 from lowtide.report.findings import Explanation
 from lowtide.report.memory import shares
 from lowtide.report.peaks import find_peaks
+from lowtide.sources import load, make_request
 
 if TYPE_CHECKING:
-    from lowtide.api import Loaded
+    from lowtide.frontends.front_end import Source
 
 
 def explain(source: Any, *, name: str | None = None, **request: Any) -> Explanation:
@@ -34,23 +34,23 @@ def explain(source: Any, *, name: str | None = None, **request: Any) -> Explanat
     """
     if name is None:
         name = os.path.basename(source) if isinstance(source, (str, os.PathLike)) else type(source).__name__
-    return explain_loaded(load(source, make_request(request)), name)
+    return explain_source(load(source, make_request(request)), name)
 
 
-def explain_loaded(loaded: Loaded, name: str) -> Explanation:
-    """As explain, for what has been loaded."""
-    program, plan, flow = loaded.program, loaded.plan, loaded.flow
-    problem = loaded.problem if plan is None else plan.problem
+def explain_source(source: Source, name: str) -> Explanation:
+    """As explain, for what has been source."""
+    program, plan, flow = source.program, source.plan, source.flow
+    problem = source.problem if plan is None else plan.problem
     if program is not None:
         flow = lower(program)
     peaks = find_peaks(problem, flow, plan)
-    allowed = Techniques(loaded.request.in_place, loaded.request.elide_copies)
-    advice = Adviser(problem, program, flow, peaks, allowed).run(plan, loaded.contents)
+    allowed = Techniques(source.request.in_place, source.request.elide_copies)
+    advice = Adviser(problem, program, flow, peaks, allowed).run(plan, source.contents)
     return Explanation(
         name=str(name),
         buffers=len(problem.buffers),
         followed=flow is not None,
         peaks=peaks,
         advice=advice,
-        memory=shares(loaded),
+        memory=shares(source),
     )

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lowtide.report.findings import Share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lowtide.api import Loaded
+    from lowtide.frontends.front_end import Source
     from lowtide.ir.program import Program
 
 _NO_PROGRAM = "the file does not say: it lists buffers only"
 
 
-def shares(loaded: Loaded) -> tuple[Share, ...]:
+def shares(source: Source) -> tuple[Share, ...]:
     """Every kind of memory by name, as far as the file tells."""
-    program = loaded.program
-    found = list(_planned(loaded))
+    program = source.program
+    found = list(_planned(source))
     if program is not None:
         found += _unplanned(program)
     found += [
-        _constants(loaded),
-        _delegates(loaded),
-        _scratch(loaded, delegates=True),
-        _scratch(loaded, delegates=False),
+        _constants(source),
+        _delegates(source),
+        _scratch(source, delegates=True),
+        _scratch(source, delegates=False),
     ]
     if program is not None and _loops(program):
         remark = "carries that change places, and the like, need a temporary for the time of the copy"
@@ -38,24 +38,21 @@ def shares(loaded: Loaded) -> tuple[Share, ...]:
     return tuple(found)
 
 
-def _constants(loaded: Loaded) -> Share:
-    if loaded.program is not None:
-        held = sum(s.size or 0 for s in loaded.program.storages if s.kind == "constant")
-    elif loaded.contents is not None:
-        held = loaded.contents.constant_bytes
-    else:
+def _constants(source: Source) -> Share:
+    if source.contents is None:
         return Share("constants", False, None, _NO_PROGRAM)
+    held = source.contents.constant_bytes
     return Share("constants", False, held, "weights and other tensors that come with the program")
 
 
-def _planned(loaded: Loaded) -> Iterator[Share]:
+def _planned(source: Source) -> Iterator[Share]:
     kinds = {
         "input": ("inputs", "in the arena from the start"),
         "output": ("outputs", "in the arena until the end"),
         "state": ("state", "mutable buffers, in the arena at all times"),
     }
     for kind, (what, remark) in kinds.items():
-        sizes = [buffer.size for buffer in loaded.problem.buffers if buffer.kind == kind]
+        sizes = [buffer.size for buffer in source.problem.buffers if buffer.kind == kind]
         if sizes:
             yield Share(what, True, sum(sizes), remark)
 
@@ -73,46 +70,27 @@ def _unplanned(program: Program) -> Iterator[Share]:
         yield Share("dynamic tensors", False, None, remark)
 
 
-def _delegates(loaded: Loaded) -> Share:
-    what = "delegate blobs"
-    if loaded.program is not None:
-        count = sum(region.kind == "delegate" for region in loaded.program.regions)
-        sizes = [len(blob) for blob in _blobs(loaded.imported)]
-    elif loaded.contents is not None:
-        count, sizes = len(loaded.contents.delegate_bytes), list(loaded.contents.delegate_bytes)
-    else:
+def _delegates(source: Source) -> Share:
+    what, told = "delegate blobs", source.contents
+    if told is None:
         return Share(what, False, None, _NO_PROGRAM)
-    if not count:
+    if not told.delegates:
         return Share(what, False, 0, "the program has no delegates")
-    if len(sizes) != count:
-        return Share(what, False, None, f"{count} in the program; their sizes are not told")
-    return Share(what, False, sum(sizes), f"{count} in the program")
+    if len(told.delegate_bytes) != told.delegates:
+        return Share(what, False, None, f"{told.delegates} in the program; their sizes are not told")
+    return Share(what, False, sum(told.delegate_bytes), f"{told.delegates} in the program")
 
 
-def _blobs(imported: Any) -> Iterator[bytes]:
-    """What lowered modules hold, each once."""
-    if imported is None:
-        return
-    seen = set()
-    for module in imported.graph_module.modules():
-        blob = getattr(module, "processed_bytes", None)
-        if isinstance(blob, bytes) and id(module) not in seen:
-            seen.add(id(module))
-            yield blob
-
-
-def _scratch(loaded: Loaded, *, delegates: bool) -> Share:
+def _scratch(source: Source, *, delegates: bool) -> Share:
     """Working memory of kernels, or of delegates: counted as far as it was declared."""
-    kinds = {region.name: region.kind for region in loaded.problem.regions}
+    kinds = {region.name: region.kind for region in source.problem.regions}
     sizes = [
         buffer.size
-        for buffer in loaded.problem.buffers
+        for buffer in source.problem.buffers
         if buffer.kind == "scratch" and (kinds.get(buffer.region) == "delegate") == delegates
     ]
     what = "delegate scratch" if delegates else "kernel scratch"
-    known = loaded.program is not None or loaded.contents is not None
-    calls = "delegate" in kinds.values() or (loaded.contents is not None and loaded.contents.delegate_bytes)
-    if delegates and known and not calls:
+    if delegates and source.contents is not None and not source.contents.delegates:
         return Share(what, False, 0, "the program has no delegates")
     if sizes:
         return Share(what, True, sum(sizes), "as declared; what was not declared is not counted")

@@ -24,7 +24,7 @@ from lowtide.transforms.copying import copy_program
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from lowtide.ir.options import Options
+    from lowtide.ir.request import Request
     from lowtide.transforms.reorder import Reordering
 
 __all__ = ["Transformed", "moved_steps", "transform"]
@@ -54,7 +54,7 @@ def transform(
     fold_constants: bool = False,
     fold_limit: int | None = None,
     reorder: bool = False,
-    options: Options | None = None,
+    options: Request | None = None,
 ) -> Transformed:
     """Fold constants and reorder steps.
 

@@ -1,22 +1,25 @@
 """ExecuTorch programs (``.pte``): methods with program points of their own.
 
-``read_pte`` parses, ``analyse`` says what the instructions of each method mean, ``load_methods`` makes of
-each a problem to plan.
+``reading`` parses, ``analysis`` says what the instructions of each method mean, ``loading`` makes of each a
+Source to plan; ``auditing`` judges the plan in a file, and ``repacking`` writes it again with a better one.
 """
 
 from __future__ import annotations
 
-from lowtide.frontends.pte.analysis import Analysis, analyse
-from lowtide.frontends.pte.loading import LoadedMethod, load_methods, the_method
-from lowtide.frontends.pte.reading import PteFile, open_pte, read_pte
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Analysis",
-    "LoadedMethod",
-    "PteFile",
-    "analyse",
-    "load_methods",
-    "open_pte",
-    "read_pte",
-    "the_method",
-]
+from lowtide.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from lowtide.frontends.pte.analysis import Analysis, analyse
+    from lowtide.frontends.pte.reading import PteFile, open_pte, read_pte
+
+__all__ = ["Analysis", "PteFile", "analyse", "open_pte", "read_pte"]
+
+__getattr__ = lazy(
+    __name__,
+    {
+        **dict.fromkeys(("Analysis", "analyse"), "lowtide.frontends.pte.analysis"),
+        **dict.fromkeys(("PteFile", "open_pte", "read_pte"), "lowtide.frontends.pte.reading"),
+    },
+)

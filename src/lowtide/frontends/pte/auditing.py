@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from lowtide.base.files import show_name
-from lowtide.frontends.pte import Analysis, PteFile, analyse, open_pte
+from lowtide.base.units import many
+from lowtide.frontends.pte.analysis import Analysis, analyse
 from lowtide.frontends.pte.findings import Finding, find_lost
 from lowtide.frontends.pte.pointers import Pointers
+from lowtide.frontends.pte.reading import PteFile, open_pte
 
 if TYPE_CHECKING:
     from lowtide.base.files import StrPath
@@ -47,6 +49,19 @@ class Audit:
         import json
 
         return json.dumps({**asdict(self), "safe": self.safe}, indent=2) + "\n"
+
+    def lines(self) -> Iterator[str]:
+        """All of it for people: a fault a line, what had to be assumed, then the verdict."""
+        for finding in self.findings:
+            assumed = " (assuming the worst of an unknown operator)" if finding.assumed else ""
+            yield f"  {show_name(finding.method)}: {finding.kind}: {finding.message}{assumed}"
+        for note in self.notes:
+            yield f"  note: {note}"
+        looked = f"{many(len(self.methods), 'method')}, {many(self.tensors, 'planned tensor')}"
+        if self.safe:
+            yield f"{self.name}: safe: no two tensors share bytes while both are needed; {looked}"
+        else:
+            yield f"{self.name}: NOT SAFE: {many(len(self.findings), 'fault')}; {looked}"
 
 
 def audit(source: StrPath | bytes | PteFile, *, alignment: int = ALIGNMENT) -> Audit:

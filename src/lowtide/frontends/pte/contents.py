@@ -30,6 +30,7 @@ def contents_of(file: PteFile, analysis: Analysis) -> Contents:
     made = sorted({value for values in computed.values() for value in values})
     return Contents(
         constant_bytes=sum(constants.values()),
+        delegates=len(delegates),
         delegate_bytes=tuple(len(blob_of(file, method, delegate)) for delegate in delegates),
         computed=tuple(f"{method.name}/%{value}" for value in made),
         computed_bytes=sum(method.tensors[value].size for value in made if value in read),

@@ -13,7 +13,7 @@ from lowtide.frontends.pte.pointers import Facts, Pointers
 from lowtide.lifetimes.liveness import positions
 
 if TYPE_CHECKING:
-    from lowtide.frontends.pte import Analysis
+    from lowtide.frontends.pte.analysis import Analysis
 
 FindingKind = Literal["overlap", "unwritten", "outside", "misaligned", "output"]
 

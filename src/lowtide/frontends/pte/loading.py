@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lowtide.base.errors import InputError, UnsupportedError, Violation
 from lowtide.base.files import show_name
+from lowtide.frontends.front_end import Source
 from lowtide.frontends.pte.analysis import analyse
+from lowtide.frontends.pte.auditing import check_places
 from lowtide.frontends.pte.contents import contents_of
 from lowtide.frontends.pte.flow import layout_of, own_layout
 from lowtide.frontends.pte.methods import Place, alignment_in
@@ -21,35 +23,11 @@ if TYPE_CHECKING:
     from lowtide.frontends.pte.findings import Finding
     from lowtide.frontends.pte.flow import Layout
     from lowtide.frontends.pte.reading import PteFile
-    from lowtide.ir.contents import Contents
     from lowtide.ir.flow import FlowGraph
-    from lowtide.verifier.checks import Follow
+    from lowtide.pack.techniques import Techniques
 
 
-@dataclass(frozen=True)
-class LoadedMethod:
-    """One method, ready to be planned.
-
-    Args:
-        name: of the method.
-        problem: what is to be placed.
-        plan: what the file itself plans, of the tensors that are ever alive.
-        follow: follows any plan's bytes through the method's program points.
-        flow: program points that the file's own plan is of.
-        contents: what the method takes beside its arenas.
-        remarks: for people: what the file's own plan leaves unused, an arena a line.
-    """
-
-    name: str
-    problem: Problem
-    plan: Plan
-    follow: Follow
-    flow: FlowGraph
-    contents: Contents
-    remarks: tuple[str, ...]
-
-
-def load_methods(file: PteFile, alignment: int, wanted: str | None = None) -> tuple[LoadedMethod, ...]:
+def load_methods(file: PteFile, alignment: int, wanted: str | None = None) -> tuple[Source, ...]:
     """The methods of a file that plan any memory, or the one asked for.
 
     Args:
@@ -58,7 +36,7 @@ def load_methods(file: PteFile, alignment: int, wanted: str | None = None) -> tu
         wanted: name of the one; None for all.
 
     Raises:
-        InputError: there is no such method.
+        InputError: there is no such method, or none plans any memory.
         UnsupportedError: a method has a view that no place is right for.
     """
     analyses = analyse(file)
@@ -72,27 +50,12 @@ def load_methods(file: PteFile, alignment: int, wanted: str | None = None) -> tu
         for analysis in analyses
         if analysis.method.name == wanted or (wanted is None and any(True for _ in analysis.method.planned))
     ]
+    if not chosen:
+        raise InputError(f"{file.name}: no method plans any memory")
     return tuple(_load(file, analysis, alignment) for analysis in chosen)
 
 
-def the_method(file: PteFile, alignment: int, wanted: str | None) -> LoadedMethod:
-    """The method asked for, or the only one that plans any memory.
-
-    Raises:
-        InputError: there are several and none was asked for, or none.
-    """
-    found = load_methods(file, alignment, wanted)
-    if len(found) > 1:
-        names = ", ".join(show_name(method.name) for method in found)
-        raise InputError(
-            f"{file.name}: has several methods, each with memory of its own: choose one of {names}"
-        )
-    if not found:
-        raise InputError(f"{file.name}: no method plans any memory")
-    return found[0]
-
-
-def _load(file: PteFile, analysis: Analysis, alignment: int) -> LoadedMethod:
+def _load(file: PteFile, analysis: Analysis, alignment: int) -> Source:
     method = analysis.method
     memories = sorted({t.place.memory for t in method.planned if t.place is not None})
     unit = dict.fromkeys(memories, alignment)
@@ -111,14 +74,21 @@ def _load(file: PteFile, analysis: Analysis, alignment: int) -> LoadedMethod:
             return _violations(analysis, _audit(analysis, alignment))
         return _follow(analysis, layout, other, alignment)
 
-    return LoadedMethod(
-        method.name,
+    def layouts(choice: Techniques) -> tuple[Problem, FlowGraph]:
+        found = layout_of(analysis, unit, in_place=choice.in_place, elide_copies=choice.elide_copies)
+        return replace(found.problem, arenas=arenas), found.flow
+
+    return Source(
         problem,
-        plan,
-        follow,
-        own.flow,
-        contents_of(file, analysis),
-        tuple(_remark(analysis, own, plan, memory, problem) for memory in memories),
+        follow=follow,
+        flow=own.flow,
+        layouts=layouts,
+        plan=plan,
+        contents=contents_of(file, analysis),
+        origin=file,
+        file=file.name,
+        name=method.name,
+        remarks=tuple(_remark(analysis, own, plan, memory, problem) for memory in memories),
     )
 
 
@@ -184,8 +154,6 @@ def _touched(analysis: Analysis, own: Layout, memory: int) -> int:
 
 
 def _follow(analysis: Analysis, layout: Layout, plan: Plan, alignment: int) -> list[Violation]:
-    from lowtide.frontends.pte.auditing import check_places
-
     places, unplaced = {}, []
     names = {f"{analysis.method.name}/%{tensor.index}": tensor for tensor in analysis.method.planned}
     for name, tensor in names.items():

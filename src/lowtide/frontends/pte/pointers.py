@@ -21,7 +21,7 @@ from lowtide.lifetimes.liveness import bits, positions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from lowtide.frontends.pte import Analysis
+    from lowtide.frontends.pte.analysis import Analysis
     from lowtide.frontends.pte.methods import Place
 
 

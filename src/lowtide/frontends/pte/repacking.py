@@ -11,47 +11,28 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lowtide.base.errors import UnsupportedError, VerificationError
-from lowtide.frontends.pte import Analysis, PteFile, analyse, open_pte
+from lowtide.frontends.front_end import RewrittenArena
+from lowtide.frontends.pte.analysis import Analysis, analyse
 from lowtide.frontends.pte.auditing import ALIGNMENT, Audit, audit_file, check_places
 from lowtide.frontends.pte.delegates import XNNPACK
 from lowtide.frontends.pte.findings import Finding, violations_of
 from lowtide.frontends.pte.flow import layout_of
 from lowtide.frontends.pte.methods import Place, alignment_in
+from lowtide.frontends.pte.reading import PteFile
 from lowtide.frontends.pte.writing import rewrite
 from lowtide.ir.problem import Arena, Buffer, align_up
-from lowtide.pack.planner import plan_problem
-from lowtide.pack.registry import Options
-from lowtide.pack.techniques import Techniques
+from lowtide.pack.techniques import plan_layouts
 
 if TYPE_CHECKING:
-    from lowtide.base.files import StrPath
     from lowtide.frontends.pte.flow import Layout
+    from lowtide.ir.flow import FlowGraph
     from lowtide.ir.plan import Plan
     from lowtide.ir.problem import Problem
+    from lowtide.pack.registry import Options
+    from lowtide.pack.techniques import Techniques
 
 _XNNPACK_PADDING = 64
 """Bytes that its kernels may read past the end of an arena (``XNN_EXTRA_BYTES``)."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArenaChange:
-    """What became of one arena of one method, in bytes.
-
-    Args:
-        method, memory: which.
-        before, after: its size in the file, slack included.
-        lower_bound: no plan of what is alive can be smaller; slack included.
-        slack: bytes behind the last tensor that backends may touch.
-        reason: why it is as it was, if it is.
-    """
-
-    method: str
-    memory: int
-    before: int
-    after: int
-    lower_bound: int
-    slack: int
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +49,7 @@ class Repacked:
     data: bytes
     before: Audit
     after: Audit
-    arenas: tuple[ArenaChange, ...]
+    arenas: tuple[RewrittenArena, ...]
     seconds: float
 
     @property
@@ -76,54 +57,48 @@ class Repacked:
         """Whether any tensor has moved."""
         return self.before is not self.after
 
+    @property
+    def faults_before(self) -> int:
+        """Faults of the plan that the file had."""
+        return len(self.before.findings)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What had to be assumed of the new file."""
+        return self.after.notes
+
 
 def repack(
-    source: StrPath | bytes | PteFile,
-    *,
-    packer: str = "auto",
-    timeout: float | None = 5.0,
-    seed: int = 0,
-    threads: int = 0,
-    alignment: int | None = None,
-    in_place: bool = False,
-    elide_copies: bool = False,
+    file: PteFile, techniques: Techniques, *, alignment: int | None, packer: str, options: Options
 ) -> Repacked:
     """Plan the memory of an existing ``.pte`` anew.
 
     Args:
-        source: the path of a ``.pte``, its bytes, or what ``open_pte`` made of them.
-        packer: name of the packing algorithm.
-        timeout: seconds that the search may take a method; it ends as soon as the bound is met.
-        seed, threads: as for ``lowtide.plan``.
+        file: as it was read.
+        techniques: what the new plan may make use of besides lifetimes.
         alignment: bytes that offsets are to be multiples of; None for 16, and for more in an arena that looks
             as if it had been planned with more.
-        in_place: whether outputs may lie over inputs that die, where the kernel allows it.
-        elide_copies: whether what a kernel copies may lie where the copy is, so that nothing moves.
+        packer, options: how it is searched; the time is for each method.
 
     Raises:
-        InputError: the file is damaged or no ``.pte``.
-        UnsupportedError: ExecuTorch is missing, it needs another version, or no plan can be right for sure.
+        UnsupportedError: no plan can be right for sure.
         VerificationError: the new file did not pass the audit; nothing is returned.
     """
     began = time.perf_counter()
-    file = open_pte(source)
     analyses = analyse(file)
     asked = alignment or ALIGNMENT
     before = audit_file(file, analyses, alignment=asked)
     shared = _shared_arenas(analyses)
-    options = Options(timeout=timeout, seed=seed, threads=threads)
     offsets: dict[str, dict[int, int]] = {}
     sizes: dict[str, dict[int, int]] = {}
-    changes: list[ArenaChange] = []
+    changes: list[RewrittenArena] = []
     for analysis in analyses:
         method = analysis.method
         if not any(True for _ in method.planned):
             continue
         unsafe = any(finding.method == method.name for finding in before.findings)
         mover = _Mover(analysis, alignment, unsafe, shared, _state_of_others(analysis, analyses))
-        offsets[method.name], sizes[method.name], done = mover.run(
-            packer, options, Techniques(in_place, elide_copies)
-        )
+        offsets[method.name], sizes[method.name], done = mover.run(packer, options, techniques)
         changes += done
     if all(change.reason for change in changes):
         return Repacked(file.data, before, before, tuple(changes), time.perf_counter() - began)
@@ -209,7 +184,7 @@ class _Mover:
 
     def run(
         self, packer: str, options: Options, techniques: Techniques
-    ) -> tuple[dict[int, int], dict[int, int], list[ArenaChange]]:
+    ) -> tuple[dict[int, int], dict[int, int], list[RewrittenArena]]:
         """New offsets by tensor, new sizes by arena, and what is to be said of each arena."""
         plan, places = self.plan(packer, options, techniques)
         bounds = {use.id: use.lower_bound_bytes for use in plan.uses}
@@ -231,7 +206,7 @@ class _Mover:
                 size = old_size
             sizes[memory] = size
             changes.append(
-                ArenaChange(self.method.name, memory, old_size, size, min(bound, size), slack, reason)
+                RewrittenArena(self.method.name, memory, old_size, size, min(bound, size), slack, reason)
             )
         findings = check_places(self.analysis, places, sizes, self.asked)
         if findings:
@@ -240,18 +215,18 @@ class _Mover:
 
     def plan(self, packer: str, options: Options, techniques: Techniques) -> tuple[Plan, dict[int, Place]]:
         """The smallest plan that the techniques, or some of them, allow, and where it puts every tensor."""
-        found: tuple[Plan, Layout] | None = None
-        for choice in techniques.subsets():
+        made: dict[int, Layout] = {}
+
+        def layouts(choice: Techniques) -> tuple[Problem, FlowGraph]:
             layout = layout_of(
                 self.analysis, self.unit, in_place=choice.in_place, elide_copies=choice.elide_copies
             )
-            arenas = tuple(Arena(memory) for memory in self.memories)
-            problem = replace(self.pinned(layout), arenas=arenas)
-            plan = plan_problem(problem, packer=packer, options=options)
-            if found is None or plan.arena_bytes < found[0].arena_bytes:
-                found = plan, layout
-        assert found is not None
-        plan, layout = found
+            problem = replace(self.pinned(layout), arenas=tuple(Arena(memory) for memory in self.memories))
+            made[id(problem)] = layout
+            return problem, layout.flow
+
+        plan = plan_layouts(layouts, techniques, packer=packer, options=options)
+        layout = made[id(plan.problem)]
         places = {}
         for value, old in self.old.items():
             position = layout.buffer.get(value)

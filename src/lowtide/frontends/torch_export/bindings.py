@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
     from lowtide.frontends.torch_export.calls import CallSignature
-    from lowtide.ir.options import Options
     from lowtide.ir.program import Program
+    from lowtide.ir.request import Request
 
 Position = Union[int, None, "tuple[Position, ...]", "dict[str, Position]"]
 """Where a node's result is: a value's position; None if it holds no tensor; a tuple or dict of
@@ -89,5 +89,5 @@ class Imported:
     fakes: Mapping[int, torch.Tensor]
     outputs: tuple[Any, ...]
     graph_module: fx.GraphModule
-    options: Options
+    options: Request
     exported: ExportedProgram | None = None

@@ -22,8 +22,8 @@ from lowtide.frontends.torch_export.effects import is_traced
 from lowtide.frontends.torch_export.loading import load
 from lowtide.frontends.torch_export.memory import Memory, require_memory
 from lowtide.frontends.torch_export.walk import Walker
-from lowtide.ir.options import Options
 from lowtide.ir.program import Program, StorageKind
+from lowtide.ir.request import Request
 from lowtide.operators.sizes import Bounds, overlaps_itself, same_places
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _NOT_RETURNED = frozenset({"BUFFER_MUTATION", "PARAMETER_MUTATION", "USER_INPUT_
 
 def import_program(
     source: ExportedProgram | fx.GraphModule | str | os.PathLike[str],
-    options: Options | None = None,
+    options: Request | None = None,
     *,
     name: str = "program",
 ) -> Imported:
@@ -58,7 +58,7 @@ def import_program(
         InputError: the file cannot be read, or a node lacks its fake tensor.
         UnsupportedError: an operator is not known, or cannot be planned; the message names the node.
     """
-    options = options or Options()
+    options = options or Request()
     if isinstance(source, (str, os.PathLike)):
         source = load(source)
     if isinstance(source, ExportedProgram):
@@ -71,7 +71,7 @@ def import_program(
 class _Importer:
     """One import: the root's inputs, the walk, then what the whole program tells about each storage."""
 
-    def __init__(self, module: fx.GraphModule, exported: ExportedProgram | None, options: Options) -> None:
+    def __init__(self, module: fx.GraphModule, exported: ExportedProgram | None, options: Request) -> None:
         self.module = module
         self.exported = exported
         self.options = options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import torch
 
@@ -14,16 +14,22 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 
-def load(path: str | os.PathLike[str]) -> ExportedProgram:
+def load(file: str | os.PathLike[str] | BinaryIO, name: str | None = None) -> ExportedProgram:
     """The exported program in a ``.pt2`` file.
+
+    Args:
+        file: its path, or the open file itself.
+        name: what messages call it; its path if not given.
 
     Raises:
         InputError: the file cannot be read, is no such archive, or was written by a torch that
             this one does not understand.
     """
-    name = os.fspath(path)
+    if not hasattr(file, "read"):
+        file = os.fspath(file)
+    name = name or str(file)
     try:
-        with zipfile.ZipFile(name) as archive:
+        with zipfile.ZipFile(file) as archive:
             broken = archive.testzip()
     except OSError as error:
         raise InputError(f"{name}: {error.strerror or error}") from error
@@ -34,7 +40,7 @@ def load(path: str | os.PathLike[str]) -> ExportedProgram:
     if broken is not None:
         raise InputError(f"{name}: entry {broken!r} is damaged: export it again with torch.export.save")
     try:
-        return torch.export.load(name)
+        return torch.export.load(file)
     except Exception as error:  # torch raises whatever its deserializer stumbles over
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise InputError(

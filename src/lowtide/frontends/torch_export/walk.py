@@ -32,8 +32,8 @@ from lowtide.frontends.torch_export.draft import (
 from lowtide.frontends.torch_export.effects import Effect, EffectFinder, Leaf, positions_in
 from lowtide.frontends.torch_export.memory import Memory, require_memory
 from lowtide.frontends.torch_export.sharing import Sharing, sharing_of
-from lowtide.ir.options import Options
 from lowtide.ir.program import Call, Step
+from lowtide.ir.request import Request
 from lowtide.operators.conjugates import plain
 from lowtide.operators.schemas import based_on, schema_holder
 
@@ -55,7 +55,7 @@ class Walker:
     def __init__(
         self,
         memory: Memory,
-        options: Options,
+        options: Request,
         place_input: Callable[[RegionDraft, fx.Node, Any], int | None],
         place_constant: Callable[[str, torch.Tensor, torch.Tensor], int],
         traced: bool,

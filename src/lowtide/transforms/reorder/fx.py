@@ -23,14 +23,14 @@ from lowtide.transforms.reorder.reordering import Reordering, reorder
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-    from lowtide.ir.options import Options
+    from lowtide.ir.request import Request
 
 _STRUCTURED = frozenset({"cond", "while_loop", "map_impl", "scan", "associative_scan", "invoke_subgraph"})
 """Higher-order operators that run graphs, and do nothing else."""
 
 
 def reorder_graphs(
-    source: ExportedProgram | fx.GraphModule, request: Options | None = None, **choices: Any
+    source: ExportedProgram | fx.GraphModule, request: Request | None = None, **choices: Any
 ) -> Reordering:
     """Move the nodes of every graph of a program to an order in which fewer bytes are alive.
 

@@ -1,16 +1,19 @@
-"""What of a program is planned: the options that every front end for programs takes."""
+"""What is planned: the options that every front end takes, whatever the format."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from lowtide.base.errors import InputError
 
+Capacity = int | str
+
 
 @dataclass(frozen=True)
-class Options:
-    """What is planned, and how.
+class Request:
+    """What is planned, and what the plan may make use of.
 
     Args:
         alignment: bytes; offsets are multiples of it, and sizes are rounded up to one.
@@ -24,6 +27,13 @@ class Options:
         in_place: whether an output may lie exactly over an input that dies at the step, where the kernel is
             known to be right so.
         elide_copies: whether what a step copies may lie where the copy is.
+        fold_constants: whether what depends on an exported program's parameters and constants alone is
+            computed ahead of time.
+        fold_limit: bytes by which the constants may grow for it; None for as much as it takes.
+        reorder: whether independent steps of an exported program may move, so that fewer bytes are alive.
+        capacity: bytes that a plan may take, as a number or such as ``"256KiB"``: of the only arena, or by
+            memory id.
+        format_options: options of single formats, by name: ``pins`` of a CSV, ``method`` of a ``.pte``.
 
     Raises:
         InputError: an amount of bytes is not a whole number, or the alignment is not above 0.
@@ -37,6 +47,11 @@ class Options:
     scratch: Mapping[str, int] = field(default_factory=dict)
     in_place: bool = False
     elide_copies: bool = False
+    fold_constants: bool = False
+    fold_limit: int | None = None
+    reorder: bool = False
+    capacity: Capacity | Mapping[int, Capacity] | None = None
+    format_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if type(self.alignment) is not int or self.alignment < 1:

@@ -1,0 +1,1 @@
+"""Buffers in CSV, in any dialect that MiniMalloc reads."""

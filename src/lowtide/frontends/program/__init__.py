@@ -1,0 +1,1 @@
+"""Programs that were written down as values."""
