@@ -12,6 +12,7 @@ Everything refers to everything else by position: ``program.values[v]``, ``progr
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from lowtide.base.constants import DEFAULT_ARENA, ROOT
@@ -235,6 +236,29 @@ class Program:
         _check_storages(self)
         _check_values(self)
         _check_regions(self)
+
+    def storages_of(self, value: int) -> frozenset[int]:
+        """Storages that hold a value's bytes, views followed; a parameter has none of its own."""
+        return self._behind[value][0]
+
+    def rests_on_caller(self, value: int) -> bool:
+        """Whether a value is a region's parameter, or a view of one, so that each call says where it is."""
+        return self._behind[value][1]
+
+    @cached_property
+    def _behind(self) -> tuple[tuple[frozenset[int], bool], ...]:
+        found: list[tuple[frozenset[int], bool]] = []
+        for value in self.values:  # a view comes after what it is a view of
+            own = frozenset() if value.storage is None else frozenset((value.storage,))
+            origins = [found[alias] for alias in value.aliases]
+            bound = value.storage is None and not value.aliases
+            found.append(
+                (
+                    own.union(*(storages for storages, _ in origins)),
+                    bound or any(rests for _, rests in origins),
+                )
+            )
+        return tuple(found)
 
     def value(self, name: str) -> int:
         """Position of the value with this qualified name.

@@ -26,40 +26,22 @@ def find_frees(program: Program) -> tuple[Free, ...]:
     }
     if not unbounded:
         return ()
-    holds = _holdings(program)
     captured = _captures(program)
     frees = []
     for position, region in enumerate(program.regions):
         outgoing = [v for v in region.outputs if v is not None]
         if position == 0:
             outgoing += [new for _, new in program.writebacks]  # copied when the last step is done
-        kept = _union(holds, outgoing)
+        kept = _union(program, outgoing)
         last: dict[int, str] = {}
         for step in region.steps:
             values = {*step.values, *(v for r in _called(step) for v in captured[r])}
-            for storage in _union(holds, values) & unbounded:
+            for storage in _union(program, values) & unbounded:
                 last[storage] = step.name
         for storage, step_name in sorted(last.items()):
             if storage not in kept and program.regions[program.storages[storage].region] is region:
                 frees.append(Free(program.storages[storage].name, region.name, step_name))
     return tuple(frees)
-
-
-def _holdings(program: Program) -> list[set[int]]:
-    """Storages behind each value, within its own region; parameters belong to the caller."""
-    found: list[set[int]] = []
-    for value in program.values:
-        own = set() if value.storage is None else {value.storage}
-        found.append(own)
-    changed = True
-    while changed:
-        changed = False
-        for position, value in enumerate(program.values):
-            for alias in value.aliases:
-                if not found[alias] <= found[position]:
-                    found[position] |= found[alias]
-                    changed = True
-    return found
 
 
 def _captures(program: Program) -> list[set[int]]:
@@ -80,5 +62,5 @@ def _called(step: Step) -> tuple[int, ...]:
     return step.call.regions if step.call is not None else ()
 
 
-def _union(holds: list[set[int]], values: Iterable[int]) -> set[int]:
-    return {storage for value in values for storage in holds[value]}
+def _union(program: Program, values: Iterable[int]) -> set[int]:
+    return {storage for value in values for storage in program.storages_of(value)}

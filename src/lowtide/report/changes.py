@@ -25,15 +25,8 @@ _COPIES = re.compile(
 
 def storages_of(program: Program) -> list[frozenset[int] | None]:
     """For each value the storages that it may lie in; None where a caller decides that."""
-    found: list[frozenset[int] | None] = []
-    for value in program.values:  # a view comes after what it is a view of
-        own = frozenset() if value.storage is None else frozenset((value.storage,))
-        origins = [found[alias] for alias in value.aliases]
-        if (value.storage is None and not value.aliases) or None in origins:
-            found.append(None)
-        else:
-            found.append(own.union(*(origin for origin in origins if origin is not None)))
-    return found
+    values = range(len(program.values))
+    return [None if program.rests_on_caller(v) else program.storages_of(v) for v in values]
 
 
 def without_inputs(program: Program) -> Program:

@@ -242,7 +242,7 @@ def _makers(program: Program, region: int) -> dict[int, int]:
     for position, step in enumerate(steps):
         pure = not step.effects and step.call is None and not step.partial and len(step.writes) == 1
         for value in (*step.writes, *step.partial):
-            for storage in _storages(program, value):
+            for storage in program.storages_of(value):
                 known = storage in own
                 single = pure and program.values[value].storage is not None
                 fixed = not program.values[value].aliases and not _RANDOM.search(step.operator)
@@ -251,20 +251,14 @@ def _makers(program: Program, region: int) -> dict[int, int]:
         storage
         for other, found in enumerate(program.regions)
         for value in (*_named(found.steps if other != region else ()), *_given(found.outputs))
-        for storage in _storages(program, value)
+        for storage in program.storages_of(value)
     }
-    elsewhere |= {s for pair in program.writebacks for value in pair for s in _storages(program, value)}
+    elsewhere |= {s for pair in program.writebacks for value in pair for s in program.storages_of(value)}
     return {
         storage: maker
         for storage, maker in own.items()
         if maker is not None and storage not in elsewhere and program.storages[storage].kind == "temporary"
     }
-
-
-def _storages(program: Program, value: int) -> set[int]:
-    found = program.values[value]
-    own = set() if found.storage is None else {found.storage}
-    return own.union(*(_storages(program, alias) for alias in found.aliases))
 
 
 def _named(steps: Sequence[Step]) -> Iterator[int]:
