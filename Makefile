@@ -9,7 +9,7 @@ CONSTRAINTS := constraints.txt
 EXTRAS := executorch,dev,docs
 BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' | sort)
-KERNEL := CMakeLists.txt pyproject.toml $(wildcard native/*.cpp native/*.hpp)
+KERNEL := CMakeLists.txt pyproject.toml $(wildcard native/*/*.cpp native/*/*.hpp)
 # Constraints hold the versions that are tested; without them pip would take the newest torch.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint $(CONSTRAINTS)
 
@@ -45,22 +45,28 @@ test-oldest test-newest: test-%:
 test-slow: $(VENV)/.installed
 	$(BIN)/python -m pytest -m slow -n auto
 
-# The kernel's own tests, under AddressSanitizer and UndefinedBehaviorSanitizer.
+# The kernel's own tests: under AddressSanitizer and UndefinedBehaviorSanitizer, then under ThreadSanitizer.
 test-native: $(VENV)/.installed
-	$(BIN)/cmake -S . -B build/native -DLOWTIDE_TESTS=ON -DLOWTIDE_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
-	$(BIN)/cmake --build build/native --parallel
-	$(BIN)/ctest --test-dir build/native --output-on-failure
+	$(MAKE) native-address native-thread
+
+native-address: SANITIZERS = address,undefined
+native-thread: SANITIZERS = thread
+native-address native-thread: $(VENV)/.installed
+	$(BIN)/cmake -S . -B build/$@ -DLOWTIDE_TESTS=ON -DLOWTIDE_SANITIZE=$(SANITIZERS) -DCMAKE_BUILD_TYPE=RelWithDebInfo
+	$(BIN)/cmake --build build/$@ --parallel
+	$(BIN)/ctest --test-dir build/$@ --output-on-failure
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run --Werror $(wildcard native/*.cpp native/*.hpp native/tests/*.cpp)
+	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run --Werror $(wildcard native/*/*.cpp native/*/*.hpp)
 
 format: $(VENV)/.installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(wildcard native/*.cpp native/*.hpp native/tests/*.cpp)
+	$(BIN)/clang-format -i $(wildcard native/*/*.cpp native/*/*.hpp)
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/hard.py --disguises

@@ -20,8 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 import lowtide
-from lowtide.api import Request, load
+from lowtide.ir.request import Request
 from lowtide.replay import replay
+from lowtide.sources import load
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

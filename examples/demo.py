@@ -18,10 +18,11 @@ from rich.table import Table
 from torch import nn
 
 import lowtide
-from lowtide.api import Request, load
 from lowtide.base.units import format_size
+from lowtide.ir.request import Request
 from lowtide.pack.hierarchy import POLICIES
 from lowtide.replay import replay
+from lowtide.sources import load
 
 
 class Router(nn.Module):

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from lowtide.frontends.torch_export import Imported, Options, import_program
+from lowtide.frontends.torch_export import Imported, import_program
 from lowtide.ir.program import Region, Step, Storage, Value
+from lowtide.ir.request import Request
 
 FOUR = torch.ones(4, 4)
 
@@ -27,7 +28,7 @@ class Lambda(nn.Module):
 
 def imported(function: Callable[..., Any], *inputs: torch.Tensor, **options: Any) -> Imported:
     """Export a function and read it."""
-    return import_program(torch.export.export(Lambda(function), inputs), Options(**options))
+    return import_program(torch.export.export(Lambda(function), inputs), Request(**options))
 
 
 def value(result: Imported, name: str) -> Value:

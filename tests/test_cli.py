@@ -199,8 +199,8 @@ def test_compare_keeps_its_table_when_a_packer_finds_nothing(tmp_path: Path) -> 
 def test_compare_follows_the_bytes_of_what_runs() -> None:
     """Also where a front end follows them itself, as that of a .pte does: each plan's; faults are told."""
     from lowtide import Buffer, Problem, VerificationError, Violation
-    from lowtide.api import Loaded
     from lowtide.cli.compare import _row
+    from lowtide.frontends.front_end import Source
 
     problem = Problem((Buffer("a", 8, ((0, 2),)), Buffer("b", 8, ((2, 4),))))
     followed: list[Plan] = []
@@ -209,10 +209,10 @@ def test_compare_follows_the_bytes_of_what_runs() -> None:
         followed.append(plan)
         return [Violation("lost", "b loses its bytes")] if plan.packer == "greedy" else []
 
-    _, plan = _row(Loaded(problem, follow=follow), "auto", "joint", 1.0)
+    _, plan = _row(Source(problem, follow=follow), "auto", "joint", 1.0)
     assert followed == [plan]
     with pytest.raises(VerificationError, match="b loses its bytes"):
-        _row(Loaded(problem, follow=follow), "greedy", "joint", 1.0)
+        _row(Source(problem, follow=follow), "greedy", "joint", 1.0)
 
 
 def test_a_warning_of_versions_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,12 @@ pytest.importorskip("transformers")
 from torch import fx  # noqa: E402
 
 import lowtide  # noqa: E402
-from lowtide.api import Loaded, Request, load  # noqa: E402
+from lowtide.frontends.front_end import Source  # noqa: E402
+from lowtide.ir.request import Request  # noqa: E402
 from lowtide.replay import replay  # noqa: E402
 from lowtide.report.explain import explain_loaded  # noqa: E402
 from lowtide.report.findings import Advice, Explanation  # noqa: E402
+from lowtide.sources import load  # noqa: E402
 from models import CONTROL_FLOW_MODELS, REAL_MODELS  # noqa: E402
 from test_explain import check_peaks  # noqa: E402
 
@@ -36,7 +38,7 @@ def export(name: str) -> tuple[torch.export.ExportedProgram, tuple[torch.Tensor,
         return torch.export.export(model, inputs), inputs
 
 
-def explained(source: Any, **request: Any) -> tuple[Loaded, Explanation]:
+def explained(source: Any, **request: Any) -> tuple[Source, Explanation]:
     """What was loaded, and its explanation."""
     loaded = load(source, Request(**request))
     return loaded, explain_loaded(loaded, "model")

@@ -12,8 +12,9 @@ torch = pytest.importorskip("torch")
 from hypothesis import HealthCheck, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from lowtide.frontends.torch_export import Imported, Options, import_program  # noqa: E402
+from lowtide.frontends.torch_export import Imported, import_program  # noqa: E402
 from lowtide.ir.plan import Plan  # noqa: E402
+from lowtide.ir.request import Request  # noqa: E402
 from lowtide.lifetimes.timeline import build_problem  # noqa: E402
 from lowtide.pack.hierarchy import POLICIES  # noqa: E402
 from lowtide.pack.planner import plan_problem  # noqa: E402
@@ -49,7 +50,7 @@ def check(source: object, inputs: list[tuple[torch.Tensor, ...]], random: Random
     """Every policy times every choice of what is planned is verified, and so many of them are replayed."""
     plans = []
     for plan_inputs, plan_outputs in PLANNED:
-        options = Options(
+        options = Request(
             alignment=random.choice((16, 16, 64)),
             plan_inputs=plan_inputs,
             plan_outputs=plan_outputs,

@@ -10,10 +10,11 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from lowtide.api import Request, load  # noqa: E402
+from lowtide.ir.request import Request  # noqa: E402
 from lowtide.pack.hierarchy import POLICIES  # noqa: E402
 from lowtide.pack.planner import plan_problem  # noqa: E402
 from lowtide.replay import replay  # noqa: E402
+from lowtide.sources import load  # noqa: E402
 from lowtide.verifier.checks import verify  # noqa: E402
 from models import CONTROL_FLOW_MODELS, REAL_MODELS  # noqa: E402
 

@@ -17,12 +17,13 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp  # noqa: E402
 
 import lowtide  # noqa: E402
 from exports import FOUR, Lambda, storage  # noqa: E402
-from lowtide.api import Request, load  # noqa: E402
 from lowtide.base.errors import InputError, ReplayError  # noqa: E402
 from lowtide.frontends.torch_export import import_program  # noqa: E402
+from lowtide.ir.request import Request  # noqa: E402
 from lowtide.replay import ReplayReport, replay  # noqa: E402
 from lowtide.replay.compare import is_close, largest_difference, same_bits  # noqa: E402
 from lowtide.replay.eager import Eager  # noqa: E402
+from lowtide.sources import load  # noqa: E402
 
 PLANNED = [
     {"plan_inputs": inputs, "plan_outputs": outputs} for inputs, outputs in product((True, False), repeat=2)

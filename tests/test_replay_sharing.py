@@ -16,8 +16,9 @@ from torch import nn  # noqa: E402
 
 from control_flow import CONTROL_FLOW_MODELS  # noqa: E402
 from lowtide.base.errors import ReplayError  # noqa: E402
-from lowtide.frontends.torch_export import Imported, Options, import_program  # noqa: E402
+from lowtide.frontends.torch_export import Imported, import_program  # noqa: E402
 from lowtide.ir.plan import Plan  # noqa: E402
+from lowtide.ir.request import Request  # noqa: E402
 from lowtide.lifetimes.timeline import build_problem  # noqa: E402
 from lowtide.pack.hierarchy import POLICIES, Hierarchy  # noqa: E402
 from lowtide.pack.planner import plan_problem  # noqa: E402
@@ -206,7 +207,7 @@ def check_random(seed: int) -> int:
     random = Random(seed)
     case = random_graph(random, steps=random.randint(3, 30), depth=random.randint(0, 3))
     planned = [random.random() < 0.7 for _ in range(2)]
-    options = Options(
+    options = Request(
         alignment=random.choice((8, 16, 64)), plan_inputs=planned[0], plan_outputs=planned[1], plan_state=True
     )
     imported = import_program(case.module, options)

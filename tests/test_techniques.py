@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from lowtide.api import Request, load
 from lowtide.base.errors import InfeasibleError, InputError
 from lowtide.ir.plan import Applied
 from lowtide.ir.program import Match, Program, Region, Step, Storage, Value
+from lowtide.ir.request import Request
 from lowtide.lifetimes.timeline import build_problem
 from lowtide.pack.registry import Options
 from lowtide.pack.techniques import Techniques, plan_program
+from lowtide.sources import load
 from lowtide.verifier.checks import verify
 
 EVERYTHING = Techniques(in_place=True, elide_copies=True)

@@ -20,7 +20,8 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp  # noqa: E402
 
 from exports import FOUR, Lambda, imported, names, region, step, storage  # noqa: E402
 from lowtide.base.errors import InputError, UnsupportedError  # noqa: E402
-from lowtide.frontends.torch_export import Options, import_program, load  # noqa: E402
+from lowtide.frontends.torch_export import import_program, load  # noqa: E402
+from lowtide.ir.request import Request  # noqa: E402
 from models import REAL_MODELS  # noqa: E402
 
 # Graph modules that no export made.
@@ -212,7 +213,7 @@ def test_delegates_are_opaque_steps_with_scratch_in_a_region_of_their_own() -> N
 
 
 def test_scratch_by_option_wins_and_serves_any_node() -> None:
-    result = import_program(_delegated(100), Options(scratch={"lowered": 40}))
+    result = import_program(_delegated(100), Request(scratch={"lowered": 40}))
     assert [s.size for s in result.program.storages if s.kind == "scratch"] == [48, 112]
     plain = imported(lambda x: x.sin(), FOUR, scratch={"sin": 5})
     (scratch,) = (s for s in plain.program.storages if s.kind == "scratch")
@@ -224,22 +225,22 @@ def test_scratch_names_one_node_and_one_that_is_there() -> None:
         return torch.cond(x.sum() > 0, lambda t: t.sin() + 1, lambda t: t.sin(), (x,))
 
     program = torch.export.export(Lambda(function), (FOUR,))
-    one = import_program(program, Options(scratch={"root/true_graph_0/sin": 40}))
+    one = import_program(program, Request(scratch={"root/true_graph_0/sin": 40}))
     assert [(s.name, s.size) for s in one.program.storages if s.kind == "scratch"] == [
         ("root/true_graph_0/sin/scratch", 48)
     ]
     both = "'sin': say which one: root/true_graph_0/sin, root/false_graph_0/sin"
     with pytest.raises(InputError, match=both):
-        import_program(program, Options(scratch={"sin": 40}))
+        import_program(program, Request(scratch={"sin": 40}))
     for missing in ("typo", "root/sin", "cond"):
         with pytest.raises(InputError, match=f"'{missing}': no such node runs a kernel"):
-            import_program(program, Options(scratch={missing: 40}))
+            import_program(program, Request(scratch={missing: 40}))
 
 
 @pytest.mark.parametrize("options", [{"alignment": 0}, {"alignment": 1.5}, {"scratch": {"x": -1}}])
 def test_impossible_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="whole number of bytes"):
-        Options(**options)
+        Request(**options)
 
 
 # Files.

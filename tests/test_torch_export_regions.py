@@ -23,7 +23,8 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv  # noqa: E402
 from torch.utils._sympy.value_ranges import ValueRanges  # noqa: E402
 
 from exports import FOUR, Lambda, imported, names, region, step, storage, storages, value  # noqa: E402
-from lowtide.frontends.torch_export import Options, import_program  # noqa: E402
+from lowtide.frontends.torch_export import import_program  # noqa: E402
+from lowtide.ir.request import Request  # noqa: E402
 from lowtide.operators.sizes import Bounds  # noqa: E402
 from models import CONTROL_FLOW_MODELS, AliasedResults  # noqa: E402
 
@@ -53,7 +54,7 @@ def test_inputs_and_outputs_are_planned_as_asked(inputs: bool, outputs: bool) ->
     assert planned["root/true_graph_0/sin"]
     assert storages(result, "output") == ["root/cond.0", "root/exp", "root/sum_1"]
     assert names(result, result.program.regions[0].outputs)[3:5] == ["root/exp", "root/exp"]
-    assert result.options == Options(plan_inputs=inputs, plan_outputs=outputs)
+    assert result.options == Request(plan_inputs=inputs, plan_outputs=outputs)
 
 
 def test_constants_are_never_planned_even_when_returned() -> None:
@@ -90,7 +91,7 @@ def test_lifted_constants_in_branches() -> None:
 def test_state_is_planned_and_persistent_as_asked(plan: bool, reset: bool) -> None:
     module, inputs = CONTROL_FLOW_MODELS["stateful"]()
     result = import_program(
-        torch.export.export(module, inputs[0]), Options(plan_state=plan, reset_state=reset)
+        torch.export.export(module, inputs[0]), Request(plan_state=plan, reset_state=reset)
     )
     state = [s for s in result.program.storages if s.kind == "state"]
     assert [s.name for s in state] == ["root/b_count", "root/b_mean"]
@@ -109,7 +110,7 @@ def test_state_that_is_returned_stays_where_state_is(plan: bool) -> None:
             return self.s, x + 1
 
     program = torch.export.export(Model(), (FOUR,))
-    result = import_program(program, Options(plan_state=plan, plan_outputs=not plan))
+    result = import_program(program, Request(plan_state=plan, plan_outputs=not plan))
     kept = storage(result, "root/b_s")
     assert (kept.kind, kept.planned, kept.persistent) == ("state", plan, True)
     assert storage(result, "root/add").planned is not plan

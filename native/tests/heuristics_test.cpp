@@ -1,18 +1,19 @@
 // Heuristics, bounds, verifier and shared objects against quadratic reference code, on random problems with
 // every feature in the mix; meant to run under AddressSanitizer and UBSan.
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <atomic>
 #include <limits>
 #include <random>
 
-#include "check.hpp"
-#include "expect.hpp"
-#include "live_peak.hpp"
-#include "order_packer.hpp"
-#include "orders.hpp"
-#include "range_set.hpp"
-#include "shared_objects.hpp"
-#include "squeaky_wheel.hpp"
+#include "check/check.hpp"
+#include "heuristics/order_packer.hpp"
+#include "heuristics/orders.hpp"
+#include "heuristics/range_set.hpp"
+#include "heuristics/squeaky_wheel.hpp"
+#include "objects/shared_objects.hpp"
+#include "problem/live_peak.hpp"
 
 using namespace lowtide;
 
@@ -105,7 +106,7 @@ bool legal(const Problem& p, const Packing& packing) {
   return arena == packing.arena;
 }
 
-void packings_are_legal() {
+TEST_CASE("packings are legal") {
   Random random(1);
   for (int round = 0; round < 300; ++round) {
     const bool features = round % 2 == 0;
@@ -115,16 +116,16 @@ void packings_are_legal() {
       const std::vector<Index> order = order_by(p, name);
       for (const Fit fit : {Fit::kFirst, Fit::kBest}) {
         const Packing packing = pack_in_order(p, order, fit);
-        EXPECT(legal(p, packing));
+        REQUIRE(legal(p, packing));
         const CheckResult verdict = check(p, packing.offset, 10);
-        EXPECT(verdict.violations.empty() && verdict.reuse_pairs.has_value());
+        REQUIRE((verdict.violations.empty() && verdict.reuse_pairs.has_value()));
       }
     }
   }
 }
 
 // First fit, literally: the lowest offset that is free.
-void first_fit_is_lowest() {
+TEST_CASE("first fit is lowest") {
   Random random(2);
   for (int round = 0; round < 60; ++round) {
     const Index n = 1 + static_cast<Index>(below(random, 200));
@@ -144,13 +145,13 @@ void first_fit_is_lowest() {
                  packing.offset[j] < at + p.size[i];
         });
       };
-      EXPECT(*std::find_if(candidates.begin(), candidates.end(), free) == packing.offset[i]);
+      REQUIRE(*std::find_if(candidates.begin(), candidates.end(), free) == packing.offset[i]);
       placed.push_back(i);
     }
   }
 }
 
-void range_sets_are_unions() {
+TEST_CASE("range sets are unions") {
   Random random(3);
   for (int round = 0; round < 50; ++round) {
     RangeSet set;
@@ -172,16 +173,16 @@ void range_sets_are_unions() {
     for (const Ranges& layer : set.layers()) {
       Bytes end = -1;
       for (const Range& range : layer) {
-        EXPECT(range.low > end);  // disjoint, ascending, not even touching
+        REQUIRE(range.low > end);  // disjoint, ascending, not even touching
         end = range.high;
         for (Bytes b = range.low; b < range.high; ++b) covered[b] = true;
       }
     }
-    EXPECT(covered == taken);
+    REQUIRE(covered == taken);
   }
 }
 
-void check_agrees_with_all_pairs() {
+TEST_CASE("check agrees with all pairs") {
   Random random(4);
   for (int round = 0; round < 300; ++round) {
     const Problem p = random_problem(random, 8 + static_cast<Index>(below(random, 30)), 60, round % 2 == 0);
@@ -201,11 +202,11 @@ void check_agrees_with_all_pairs() {
       if (v.kind == Violation::Kind::kOverlap) found.emplace_back(v.i, v.j);
     }
     std::sort(found.begin(), found.end());
-    EXPECT(found == expected);
-    EXPECT(verdict.reuse_pairs == reuse);
+    REQUIRE(found == expected);
+    REQUIRE(verdict.reuse_pairs == reuse);
     if (!verdict.violations.empty()) {
       const CheckResult few = check(p, at, verdict.violations.size() - 1);
-      EXPECT(few.truncated && few.violations.size() == verdict.violations.size() - 1);
+      REQUIRE((few.truncated && few.violations.size() == verdict.violations.size() - 1));
     }
   }
 }
@@ -219,7 +220,7 @@ ImproveOptions rounds(std::int64_t max_rounds, int threads, const std::atomic<bo
   return options;
 }
 
-void improvement_is_deterministic() {
+TEST_CASE("improvement is deterministic") {
   Random random(5);
   std::atomic<bool> stop = false;
   for (int round = 0; round < 8; ++round) {
@@ -228,61 +229,61 @@ void improvement_is_deterministic() {
     const Improvement one = improve(p, options);
     options.threads = 3;
     const Improvement three = improve(p, options);
-    EXPECT(legal(p, one.packing) && one.rounds == 20);
-    EXPECT(one.packing.offset == three.packing.offset);
+    REQUIRE((legal(p, one.packing) && one.rounds == 20));
+    REQUIRE(one.packing.offset == three.packing.offset);
     options.incumbent = &one.packing.offset;
-    EXPECT(improve(p, options).packing.arena <= one.packing.arena);
+    REQUIRE(improve(p, options).packing.arena <= one.packing.arena);
   }
 }
 
-void stopping_still_gives_a_packing() {
+TEST_CASE("stopping still gives a packing") {
   Random random(6);
   const std::atomic<bool> stop = true;
   const Problem p = random_problem(random, 50, 100, true);
-  EXPECT(legal(p, improve(p, rounds(100, 2, stop)).packing));
+  REQUIRE(legal(p, improve(p, rounds(100, 2, stop)).packing));
   Problem empty;
   empty.first = {0};
-  EXPECT(improve(empty, rounds(3, 2, stop)).packing.arena == 0);
+  REQUIRE(improve(empty, rounds(3, 2, stop)).packing.arena == 0);
 }
 
-void sums_never_wrap() {
+TEST_CASE("sums never wrap") {
   Problem p;
   for (int k = 0; k < 3; ++k) add_buffer(p, kHuge / 2, {{k, k + 1}});
-  EXPECT(live_peak(p) == kHuge / 2);
-  EXPECT(pack_in_order(p, {0, 1, 2}, Fit::kFirst).arena == kHuge / 2);
+  REQUIRE(live_peak(p) == kHuge / 2);
+  REQUIRE(pack_in_order(p, {0, 1, 2}, Fit::kFirst).arena == kHuge / 2);
   for (Interval& interval : p.intervals) interval = {0, 1};
-  EXPECT_THROWS(std::overflow_error, live_peak(p));
-  EXPECT_THROWS(std::overflow_error, pack_in_order(p, {0, 1, 2}, Fit::kFirst));
-  EXPECT_THROWS(std::overflow_error, pack_in_order(p, {0, 1, 2}, Fit::kBest));
-  EXPECT_THROWS(std::overflow_error, object_lower_bound(p));
+  CHECK_THROWS_AS(static_cast<void>(live_peak(p)), std::overflow_error);
+  CHECK_THROWS_AS(static_cast<void>(pack_in_order(p, {0, 1, 2}, Fit::kFirst)), std::overflow_error);
+  CHECK_THROWS_AS(static_cast<void>(pack_in_order(p, {0, 1, 2}, Fit::kBest)), std::overflow_error);
+  CHECK_THROWS_AS(static_cast<void>(object_lower_bound(p)), std::overflow_error);
   const CheckResult verdict = check(p, {0, kHuge / 2, kHuge - 5}, 10);
-  EXPECT(verdict.violations.size() == 2);  // one overlap, one that ends past 2^63 - 1
+  REQUIRE(verdict.violations.size() == 2);  // one overlap, one that ends past 2^63 - 1
   Problem aligned;
   add_buffer(aligned, kHuge - 10, {{0, 2}});
   add_buffer(aligned, 1, {{0, 2}}, Bytes{1} << 40);
-  EXPECT_THROWS(std::overflow_error, pack_in_order(aligned, {0, 1}, Fit::kFirst));
+  CHECK_THROWS_AS(static_cast<void>(pack_in_order(aligned, {0, 1}, Fit::kFirst)), std::overflow_error);
 }
 
-void contradictions_are_refused() {
+TEST_CASE("contradictions are refused") {
   Problem p;
   for (int k = 0; k < 3; ++k) add_buffer(p, 64, {{0, 4}}, 16);
   p.placements = {{1, 0, 8}};  // both must be multiples of 16
-  EXPECT_THROWS(std::invalid_argument, pack_in_order(p, {0, 1, 2}, Fit::kFirst));
+  CHECK_THROWS_AS(static_cast<void>(pack_in_order(p, {0, 1, 2}, Fit::kFirst)), std::invalid_argument);
   p.placements = {{1, 0, 16}, {2, 1, 16}, {2, 0, 48}};
-  EXPECT_THROWS(std::invalid_argument, pack_in_order(p, {0, 1, 2}, Fit::kFirst));
+  CHECK_THROWS_AS(static_cast<void>(pack_in_order(p, {0, 1, 2}, Fit::kFirst)), std::invalid_argument);
   p.placements = {{1, 0, 16}};
   p.pin = {32, 32, kNone};
-  EXPECT_THROWS(std::invalid_argument, pack_in_order(p, {0, 1, 2}, Fit::kFirst));
+  CHECK_THROWS_AS(static_cast<void>(pack_in_order(p, {0, 1, 2}, Fit::kFirst)), std::invalid_argument);
   p.pin = {kNone, 40, kNone};  // a multiple of 8 only
-  EXPECT_THROWS(std::invalid_argument, pack_in_order(p, {0, 1, 2}, Fit::kFirst));
+  CHECK_THROWS_AS(static_cast<void>(pack_in_order(p, {0, 1, 2}, Fit::kFirst)), std::invalid_argument);
   p.pin = {kNone, 48, kNone};
   const Packing packing = pack_in_order(p, {2, 1, 0}, Fit::kFirst);
-  EXPECT(packing.offset[0] == 32 && packing.offset[1] == 48 && packing.offset[2] == 112);
-  EXPECT_THROWS(std::invalid_argument, pack_in_order(p, {0, 0, 1}, Fit::kFirst));
-  EXPECT_THROWS(std::invalid_argument, order_by(p, "beauty"));
+  REQUIRE((packing.offset[0] == 32 && packing.offset[1] == 48 && packing.offset[2] == 112));
+  CHECK_THROWS_AS(static_cast<void>(pack_in_order(p, {0, 0, 1}, Fit::kFirst)), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(order_by(p, "beauty")), std::invalid_argument);
 }
 
-void objects_are_legal_and_bounded() {
+TEST_CASE("objects are legal and bounded") {
   Random random(7);
   const std::atomic<bool> stop = false;
   for (int round = 0; round < 60; ++round) {
@@ -291,26 +292,13 @@ void objects_are_legal_and_bounded() {
     std::vector<Bytes> size(best.size.size());
     for (Index i = 0; i < p.count(); ++i) {
       size[best.object[i]] = std::max(size[best.object[i]], p.size[i]);
-      for (Index j = 0; j < i; ++j) EXPECT(best.object[i] != best.object[j] || !conflict(p, i, j));
+      for (Index j = 0; j < i; ++j) REQUIRE((best.object[i] != best.object[j] || !conflict(p, i, j)));
     }
     Bytes total = 0;
     for (const Bytes s : size) total += s;
-    EXPECT(size == best.size && total == best.total && best.lower_bound <= total);
-    EXPECT(best.total <= assign_objects_in_order(p, order_by(p, "size"), ObjectChoice::kClosest).total);
+    REQUIRE((size == best.size && total == best.total && best.lower_bound <= total));
+    REQUIRE(best.total <= assign_objects_in_order(p, order_by(p, "size"), ObjectChoice::kClosest).total);
   }
 }
 
 }  // namespace
-
-int main() {
-  packings_are_legal();
-  first_fit_is_lowest();
-  range_sets_are_unions();
-  check_agrees_with_all_pairs();
-  improvement_is_deterministic();
-  stopping_still_gives_a_packing();
-  sums_never_wrap();
-  contradictions_are_refused();
-  objects_are_legal_and_bounded();
-  return 0;
-}

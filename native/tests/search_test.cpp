@@ -1,41 +1,19 @@
 // The exact search: known answers, every rule switched off in turn, features of the problem, limits.
-#include "search.hpp"
+#include "exact/search.hpp"
 
-#include <cstdio>
-#include <functional>
+#include <doctest/doctest.h>
+
 #include <limits>
 #include <random>
 #include <stdexcept>
 #include <string>
 
-#include "check.hpp"
-#include "live_peak.hpp"
+#include "check/check.hpp"
+#include "problem/live_peak.hpp"
 
 namespace {
 
 using namespace lowtide;
-
-int failures = 0;
-
-void expect(bool holds, const std::string& what) {
-  if (holds) return;
-  ++failures;
-  std::fprintf(stderr, "FAILED: %s\n", what.c_str());
-}
-
-void expect_equal(Bytes got, Bytes want, const std::string& what) {
-  expect(got == want, what + ": got " + std::to_string(got) + ", want " + std::to_string(want));
-}
-
-template <class Error>
-void expect_throws(const std::function<void()>& act, const std::string& what) {
-  try {
-    act();
-  } catch (const Error&) {
-    return;
-  }
-  expect(false, what);
-}
 
 void add(Problem& problem, Bytes size, std::vector<Interval> life, Bytes alignment = 1, Bytes pin = kNone) {
   if (problem.first.empty()) problem.first.push_back(0);
@@ -49,10 +27,10 @@ void add(Problem& problem, Bytes size, std::vector<Interval> life, Bytes alignme
 void expect_optimal(const Problem& problem, Bytes arena, const std::string& what,
                     const SearchOptions& options = {}) {
   const SearchResult result = search(problem, options);
-  expect(result.stopped == Stopped::kOptimal, what + ": not proved");
-  expect_equal(result.arena, arena, what + ": arena");
-  expect_equal(result.lower_bound, arena, what + ": bound");
-  expect(check(problem, result.offset, 10).violations.empty(), what + ": wrong packing");
+  CHECK_MESSAGE((result.stopped == Stopped::kOptimal), (what + ": not proved"));
+  CHECK_MESSAGE(result.arena == arena, (what + ": arena"));
+  CHECK_MESSAGE(result.lower_bound == arena, (what + ": bound"));
+  CHECK_MESSAGE((check(problem, result.offset, 10).violations.empty()), (what + ": wrong packing"));
 }
 
 // Every instant but the last has 22 live bytes, yet nothing below 23 will do.
@@ -93,7 +71,7 @@ Problem random_problem(std::mt19937& random, Index n, bool with_features) {
   return problem;
 }
 
-void test_known_answers() {
+TEST_CASE("known answers") {
   Problem nothing;
   nothing.first = {0};
   expect_optimal(nothing, 0, "nothing to place");
@@ -112,7 +90,7 @@ void test_known_answers() {
   expect_optimal(hole, 4, "a buffer in the hole of another's life");
 }
 
-void test_features() {
+TEST_CASE("features") {
   Problem pinned;
   add(pinned, 2, {{0, 4}}, 1, 3);
   add(pinned, 3, {{0, 2}});
@@ -121,10 +99,10 @@ void test_features() {
   pinned.capacity = 8;
   SearchOptions fit;
   fit.fit = true;
-  expect(search(pinned, fit).stopped == Stopped::kInfeasible,
-         "no fit where the optimum is above the capacity");
+  CHECK_MESSAGE((search(pinned, fit).stopped == Stopped::kInfeasible),
+                "no fit where the optimum is above the capacity");
   add(pinned, 1, {{0, 1}}, 1, 4);
-  expect(search(pinned, {}).stopped == Stopped::kInfeasible, "two pins in conflict");
+  CHECK_MESSAGE((search(pinned, {}).stopped == Stopped::kInfeasible), "two pins in conflict");
 
   Problem twins;
   add(twins, 4, {{0, 3}});
@@ -144,7 +122,7 @@ void test_features() {
   expect_optimal(nested, 8, "the same in the middle: the third goes above");
 }
 
-void test_rules_change_nothing() {
+TEST_CASE("rules change nothing") {
   std::mt19937 random(7);
   for (int trial = 0; trial < 60; ++trial) {
     const Problem problem = random_problem(random, 4 + trial % 4, trial % 2 == 0);
@@ -155,30 +133,31 @@ void test_rules_change_nothing() {
       continue;
     }
     const bool packed = reference.stopped == Stopped::kOptimal;
-    expect(packed || reference.stopped == Stopped::kInfeasible,
-           "trial " + std::to_string(trial) + " decided");
+    CHECK_MESSAGE((packed || reference.stopped == Stopped::kInfeasible),
+                  ("trial " + std::to_string(trial) + " decided"));
     for (const RuleInfo& info : all_rules()) {
       SearchOptions options;
       options.rules.remove(info.name);
       const SearchResult result = search(problem, options);
       const std::string what = "trial " + std::to_string(trial) + " without " + std::string(info.name);
-      expect(result.stopped == reference.stopped, what + ": another verdict");
-      expect_equal(result.arena, reference.arena, what);
+      CHECK_MESSAGE((result.stopped == reference.stopped), (what + ": another verdict"));
+      CHECK_MESSAGE(result.arena == reference.arena, what);
       if (!packed) continue;
-      expect(check(problem, result.offset, 1).violations.empty(), what + ": wrong packing");
+      CHECK_MESSAGE((check(problem, result.offset, 1).violations.empty()), (what + ": wrong packing"));
       Problem tight = problem;
       tight.capacity = reference.arena - 1;
       options.fit = true;
       if (tight.capacity >= tight.reserved) {
-        expect(search(tight, options).stopped == Stopped::kInfeasible, what + ": fits below the optimum");
+        CHECK_MESSAGE((search(tight, options).stopped == Stopped::kInfeasible),
+                      (what + ": fits below the optimum"));
       }
     }
   }
 }
 
-void test_bound_above_peak() {
+TEST_CASE("bound above peak") {
   const Problem problem = above_its_peak();
-  expect_equal(live_peak(problem), 22, "the live peak");
+  CHECK_MESSAGE(live_peak(problem) == 22, "the live peak");
   expect_optimal(problem, 23, "an optimum above the live peak");
   for (const RuleInfo& info : all_rules()) {
     SearchOptions options;
@@ -187,7 +166,7 @@ void test_bound_above_peak() {
   }
 }
 
-void test_deterministic() {
+TEST_CASE("deterministic") {
   std::mt19937 random(3);
   const Problem problem = random_problem(random, 60, false);
   SearchOptions options;
@@ -195,26 +174,29 @@ void test_deterministic() {
   options.seed = 5;
   options.node_limit = 20'000;
   const SearchResult first = search(problem, options), second = search(problem, options);
-  expect(first.offset == second.offset && first.nodes == second.nodes, "same seed and threads, same answer");
-  expect(check(problem, first.offset, 1).violations.empty(), "and a right one");
+  CHECK_MESSAGE((first.offset == second.offset && first.nodes == second.nodes),
+                "same seed and threads, same answer");
+  CHECK_MESSAGE((check(problem, first.offset, 1).violations.empty()), "and a right one");
 }
 
-void test_limits() {
+TEST_CASE("limits") {
   std::mt19937 random(11);
   Problem problem = random_problem(random, 80, false);
   SearchOptions options;
   options.interrupted = [] { return true; };
   const SearchResult stopped = search(problem, options);
-  expect(stopped.stopped == Stopped::kInterrupted || stopped.stopped == Stopped::kOptimal,
-         "interrupted at once");
+  CHECK_MESSAGE((stopped.stopped == Stopped::kInterrupted || stopped.stopped == Stopped::kOptimal),
+                "interrupted at once");
   options = {};
   options.incumbent.assign(problem.size.size(), 0);
   options.node_limit = 1000;
-  expect(check(problem, search(problem, options).offset, 1).violations.empty(),
-         "a wrong incumbent does no harm");
+  CHECK_MESSAGE((check(problem, search(problem, options).offset, 1).violations.empty()),
+                "a wrong incumbent does no harm");
   options.fit = true;
-  expect_throws<std::invalid_argument>([&] { search(problem, options); }, "a fit needs a capacity");
-  expect_throws<std::invalid_argument>([] { SearchOptions().rules.remove("no such rule"); }, "unknown rule");
+  CHECK_THROWS_AS(static_cast<void>(search(problem, options)),
+                  std::invalid_argument);  // a fit needs a capacity
+  CHECK_THROWS_AS(static_cast<void>(SearchOptions().rules.remove("no such rule")),
+                  std::invalid_argument);  // unknown rule
 
   constexpr Bytes kHuge = std::numeric_limits<Bytes>::max() / 2;
   Problem huge;
@@ -222,18 +204,7 @@ void test_limits() {
   add(huge, kHuge, {{1, 3}});
   expect_optimal(huge, 2 * kHuge, "two buffers of nearly 2^62 bytes each");
   add(huge, kHuge, {{1, 3}});
-  expect_throws<std::overflow_error>([&] { search(huge, {}); }, "three of them are refused");
+  CHECK_THROWS_AS(static_cast<void>(search(huge, {})), std::overflow_error);  // three of them are refused
 }
 
 }  // namespace
-
-int main() {
-  test_known_answers();
-  test_features();
-  test_rules_change_nothing();
-  test_bound_above_peak();
-  test_deterministic();
-  test_limits();
-  if (failures == 0) std::puts("search_test: all passed");
-  return failures == 0 ? 0 : 1;
-}

@@ -353,7 +353,7 @@ def test_sizes_read_as_everywhere_else(opened: Opened) -> None:
 def test_pages_of_real_programs(browser: Any, tmp_path: Path, name: str) -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    from lowtide.api import load
+    from lowtide.sources import load
     from models import CONTROL_FLOW_MODELS, REAL_MODELS
 
     torch.manual_seed(0)

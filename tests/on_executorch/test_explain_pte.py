@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import lowtide
-from lowtide.api import load
 from lowtide.report.curve import live_peaks
+from lowtide.sources import load
 from test_cli import run
 from test_explain import check_peaks
 
