@@ -26,11 +26,11 @@ from rich.console import Console
 from rich.table import Table
 
 from lowtide.transforms.reorder import Budget, Reordering, reorder
-from lowtide.transforms.reorder.exact import Search
+from lowtide.transforms.reorder.branch_and_bound import Search
 from lowtide.transforms.reorder.heuristics import beam, polish
-from lowtide.transforms.reorder.model import LiveRange, Model, Work
+from lowtide.transforms.reorder.pieces import find_units
 from lowtide.transforms.reorder.solving import solve
-from lowtide.transforms.reorder.units import find_units
+from lowtide.transforms.reorder.work import LiveRange, Model, Work
 from lowtide.verifier.checks import verify
 
 _TESTS = Path(__file__).parents[1] / "tests"

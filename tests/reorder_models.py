@@ -10,7 +10,7 @@ from random import Random
 from lowtide.ir.program import Program
 from lowtide.lifetimes.liveness import bits
 from lowtide.lifetimes.lowering import lower
-from lowtide.transforms.reorder.model import Instant, LiveRange, Model, Sharing, Work
+from lowtide.transforms.reorder.work import Instant, LiveRange, Model, Sharing, Work
 from random_regions import random_program
 
 

@@ -1,7 +1,7 @@
 """The verifier's rules, pair by pair and point by point: too slow for large programs, and short.
 
-``lowtide.verifier.ownership`` has to find the same faults; see ``test_holding``. Everything is a plain set here, each
-point is visited until nothing changes, and who shares bytes with whom is looked up pair by pair.
+``lowtide.verifier.ownership`` has to find the same faults; see ``test_holding``. Everything is a plain set,
+each point is visited until nothing changes, and who shares bytes with whom is looked up pair by pair.
 """
 
 from __future__ import annotations

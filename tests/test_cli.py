@@ -165,7 +165,7 @@ def test_a_plan_of_a_hierarchy_survives_csv(tmp_path: Path) -> None:
     source.write_text(
         json.dumps(
             {
-                "format": "lowtide.ir.problem",
+                "format": "lowtide.problem",
                 "version": 1,
                 "regions": [
                     {"name": "root", "kind": "root", "span": [[0, 9]], "parent": None},

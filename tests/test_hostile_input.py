@@ -93,7 +93,7 @@ CSV: dict[str, tuple[bytes, str]] = {
 def problem(**changes: Any) -> dict[str, Any]:
     """A sound problem as JSON has it, with some fields changed, or left out where the change is ``...``."""
     document: dict[str, Any] = {
-        "format": "lowtide.ir.problem",
+        "format": "lowtide.problem",
         "version": 1,
         "arenas": [{"id": 1}],
         "buffers": [
@@ -141,7 +141,7 @@ JSON: dict[str, tuple[bytes, str]] = {
     "a list": (b"[]", "a list is not an object"),
     "a number": (b"7", "7 is not an object"),
     "null": (b"null", "null is not an object"),
-    "other JSON": (b'{"name": "package", "version": "1.0.0"}', 'should say "format": "lowtide.ir.problem"'),
+    "other JSON": (b'{"name": "package", "version": "1.0.0"}', 'should say "format": "lowtide.problem"'),
     "nested lists": (b"[" * 100_000, "nested too deeply"),
     "nested objects": (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested too deeply"),
     "nested lifetime": (raw("[" * 100_000 + "]" * 100_000), "nested too deeply"),
@@ -152,7 +152,7 @@ JSON: dict[str, tuple[bytes, str]] = {
     "version as text": (dump(problem(version="1")), "version: '1' is not a whole number"),
     "version 1.0": (dump(problem(version=1.0)), "version: 1.0 is not a whole number"),
     "version true": (dump(problem(version=True)), "version: true is not a whole number"),
-    "format of another type": (dump(problem(format=["lowtide.ir.problem"])), "should say"),
+    "format of another type": (dump(problem(format=["lowtide.problem"])), "should say"),
     "no buffers": (dump(problem(buffers=...)), "buffers: is missing"),
     "buffers as an object": (dump(problem(buffers={})), "buffers: an object is not a list"),
     "a buffer of no type": (dump(problem(buffers=[7])), "buffers[0]: 7 is not an object"),
@@ -318,7 +318,7 @@ def zip_of(entries: dict[str, bytes]) -> bytes:
         ("x", zip_of({"a": b"b"}), "pt2"),
         ("x.csv", zip_of({}), "pt2"),
         ("x", b"\x1c\x00\x00\x00ET12" + bytes(64), "pte"),
-        ("x.csv", b'\n {"format": "lowtide.ir.problem"}', "json"),
+        ("x.csv", b'\n {"format": "lowtide.problem"}', "json"),
         ("x", b"\xef\xbb\xbf[1]", "json"),
         ("x.json", b"id,lower,upper,size\n", "json"),
         ("x", b"id,lower,upper,size\n", "csv"),

@@ -71,7 +71,7 @@ def test_a_plan_keeps_to_its_schema(plan: Plan) -> None:
 
 def test_what_the_schema_demands_is_all_that_is_needed() -> None:
     least: dict[str, Any] = {
-        "format": "lowtide.ir.problem",
+        "format": "lowtide.problem",
         "version": 1,
         "buffers": [{"id": "a", "size": 4, "lifetime": [[0, 1]]}],
     }

@@ -36,8 +36,8 @@ from lowtide.lifetimes.timeline import problem_of_flow  # noqa: E402
 from lowtide.pack.hierarchy import POLICIES  # noqa: E402
 from lowtide.pack.planner import plan_problem  # noqa: E402
 from lowtide.replay import replay  # noqa: E402
+from lowtide.replay.arena_memory import SeparateMemory  # noqa: E402
 from lowtide.replay.interpreter import Interpreter  # noqa: E402
-from lowtide.replay.memory import SeparateMemory  # noqa: E402
 from lowtide.verifier.checks import find_violations  # noqa: E402
 from lowtide.verifier.ownership import check_ownership  # noqa: E402
 from mutants import MUTATIONS, Mutant, mutants  # noqa: E402

@@ -17,8 +17,8 @@ pytest.importorskip("expecttest", reason="PyTorch's table of operators needs it"
 
 from lowtide.frontends.torch_export import effects  # noqa: E402
 from lowtide.operators import aten as inplace  # noqa: E402
-from lowtide.operators import moves
-from lowtide.operators import schemas as operands
+from lowtide.operators import moves  # noqa: E402
+from lowtide.operators import schemas as operands  # noqa: E402
 from operator_facts.cases import Case, cases_of, names_like  # noqa: E402
 from operator_facts.exemptions import EXEMPT, without_need, without_reason  # noqa: E402
 from operator_facts.sample import SAMPLE  # noqa: E402

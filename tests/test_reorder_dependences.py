@@ -10,7 +10,7 @@ from lowtide.ir.program import Call, Program, Region, Step, Storage, Value
 from lowtide.lifetimes.liveness import solve
 from lowtide.lifetimes.lowering import lower
 from lowtide.transforms.reorder import reorder
-from lowtide.transforms.reorder.dependences import Layout, dependences
+from lowtide.transforms.reorder.dependences import RegionLayout, dependences
 from lowtide.transforms.reorder.modelling import Modeller
 from lowtide.transforms.reorder.reordering import with_order
 from lowtide.verifier.checks import verify
@@ -87,7 +87,7 @@ def chain(*steps: Step, outputs: tuple[int, ...] = (), kinds: tuple[str, ...] = 
 def of(program: Program, edges: tuple[tuple[int, int], ...] = ()) -> tuple[int, ...]:
     """The dependences of the root."""
     flow = lower(program)
-    layout = Layout(flow, solve(flow))
+    layout = RegionLayout(flow, solve(flow))
     accesses = [layout.access(0, step) for step in range(len(program.regions[0].steps))]
     return dependences([accesses], edges, {})
 

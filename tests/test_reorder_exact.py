@@ -12,12 +12,12 @@ from lowtide.pack.bounds import live_peak, lower_bound
 from lowtide.pack.planner import plan_problem
 from lowtide.pack.registry import Options
 from lowtide.transforms.reorder import Budget, reorder
-from lowtide.transforms.reorder.exact import Search
+from lowtide.transforms.reorder.branch_and_bound import Search
 from lowtide.transforms.reorder.heuristics import beam, polish
 from lowtide.transforms.reorder.modelling import Modeller
+from lowtide.transforms.reorder.pieces import find_units
 from lowtide.transforms.reorder.reordering import with_order
 from lowtide.transforms.reorder.solving import cut, solve
-from lowtide.transforms.reorder.units import find_units
 from reorder_models import all_orders, least_peak, random_model, tiny_program
 
 MODELS = int(os.environ.get("LOWTIDE_REORDER_MODELS", "2000"))

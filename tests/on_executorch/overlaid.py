@@ -21,12 +21,12 @@ from torch.utils import _pytree as pytree
 
 from lowtide.executorch import MemoryPlanningPass
 from lowtide.executorch.copies import refresh_outputs
-from lowtide.executorch.effects import effect_of
-from lowtide.executorch.importing import Request, import_modules
-from lowtide.executorch.kernels import operator_name
 from lowtide.executorch.lifetimes import write_lifetimes
+from lowtide.executorch.node_effects import effect_of
+from lowtide.executorch.node_overwrites import operator_name
+from lowtide.executorch.programs import PassRequest, import_modules
+from lowtide.executorch.spec_writing import write_plan
 from lowtide.executorch.specs import Groups, nodes_in, spec_of, specs_of
-from lowtide.executorch.writing import write_plan
 from lowtide.ir.plan import ArenaUse, Plan
 from lowtide.lifetimes.timeline import build_problem
 
@@ -102,7 +102,7 @@ class Overlay(MemoryPlanningPass):
 
     def _plan(self, graph_module: torch.fx.GraphModule, signature: Any) -> None:
         self._set_alloc_node_spec(graph_module)
-        request = Request(self.alignment, signature, True, True, True, device_aware=False)
+        request = PassRequest(self.alignment, signature, True, True, True, device_aware=False)
         imported = import_modules(graph_module, request, Groups())
         problem = build_problem(imported.program)
         offsets = []

@@ -11,7 +11,7 @@ import torch
 from kernel_cases import ALL, FEW, FLAT, LAST, SAFE, UNSAFE, cases
 from overlaid import Case, Outcome, outcomes
 
-from lowtide.executorch.kernels import overwrites
+from lowtide.executorch.node_overwrites import overwrites
 from lowtide.operators.executorch import ELEMENTWISE, FIRST
 
 GROUPS = 4

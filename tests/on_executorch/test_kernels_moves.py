@@ -9,7 +9,7 @@ import pytest
 import torch
 from overlaid import Case, operator_name_of, outcomes
 
-from lowtide.executorch.moves import moves
+from lowtide.executorch.node_moves import moves
 from lowtide.operators.executorch import TRIED
 
 aten = torch.ops.aten

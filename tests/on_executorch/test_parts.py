@@ -27,8 +27,8 @@ from lowtide.base.errors import (
 )
 from lowtide.executorch import MemoryPlanningPass, planning_pass
 from lowtide.executorch.copies import add_copies
+from lowtide.executorch.spec_writing import object_ids
 from lowtide.executorch.specs import Groups, outputs_of, spec_of, specs_of
-from lowtide.executorch.writing import object_ids
 from lowtide.formats.json.reading import plan_from_json
 from lowtide.ir.problem import Buffer, Problem
 from lowtide.pack.planner import plan_problem

@@ -19,7 +19,8 @@ from zoo import ZOO
 import lowtide
 from lowtide.base.errors import InputError, VerificationError
 from lowtide.executorch import audit, repack
-from lowtide.frontends.pte import analyse, effects, open_pte
+from lowtide.frontends.pte import analyse, open_pte
+from lowtide.frontends.pte import instruction_effects as effects
 
 
 class Reshaping(nn.Module):

@@ -14,7 +14,7 @@ ROOT = "root"
 VERSION = 1
 """Of both JSON formats; changed when a reader of the old version would misread the new one."""
 
-PROBLEM_FORMAT = "lowtide.ir.problem"
+PROBLEM_FORMAT = "lowtide.problem"
 PLAN_FORMAT = "lowtide.plan"
 
 DEFAULT_TIMEOUT = 5.0

@@ -27,7 +27,7 @@ require_supported()
 
 from lowtide import audit, repack  # noqa: E402
 from lowtide.executorch.algorithm import algorithm  # noqa: E402
-from lowtide.executorch.folding import FoldConstants  # noqa: E402
+from lowtide.executorch.fold_pass import FoldConstants  # noqa: E402
 from lowtide.executorch.planning_pass import MemoryPlanningPass  # noqa: E402
 from lowtide.executorch.proving import verify_program  # noqa: E402
 

@@ -9,8 +9,8 @@ from executorch.exir.memory_planning import SpecAllocResult, _is_out_var_node
 from torch import fx
 
 from lowtide.executorch.arenas import memory_id_of
+from lowtide.executorch.spec_writing import object_ids
 from lowtide.executorch.specs import size_of, spec_of
-from lowtide.executorch.writing import object_ids
 from lowtide.ir.problem import Arena, Buffer, Problem, merge_intervals
 from lowtide.pack.planner import plan_problem
 from lowtide.pack.registry import Options

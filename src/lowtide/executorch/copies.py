@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 
 from lowtide.base.constants import ROOT
 from lowtide.base.errors import UnsupportedError
-from lowtide.executorch.calls import calls_of, graph_of, tree
+from lowtide.executorch.control_flow import calls_of, graph_of, tree
 from lowtide.executorch.specs import mutable_buffers, outputs_of, placeholders_of, spec_of, specs_of
 
 if TYPE_CHECKING:

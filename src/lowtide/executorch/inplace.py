@@ -24,7 +24,7 @@ from executorch.exir.operator.convert import is_inplace_variant
 from torch import fx
 
 from lowtide.base.constants import ROOT
-from lowtide.executorch.calls import tree
+from lowtide.executorch.control_flow import tree
 from lowtide.executorch.copies import KEPT_META, clone_before
 from lowtide.executorch.specs import Groups, nodes_in, spec_of
 from lowtide.lifetimes.liveness import solve
@@ -32,7 +32,7 @@ from lowtide.lifetimes.lowering import lower
 from lowtide.operators.schemas import schema_holder
 
 if TYPE_CHECKING:
-    from lowtide.executorch.importing import Imported
+    from lowtide.executorch.programs import ImportedModules
     from lowtide.ir.flow import FlowGraph
     from lowtide.lifetimes.liveness import Liveness
 
@@ -104,7 +104,7 @@ def _changed_argument(node: fx.Node) -> fx.Node | None:
     return None
 
 
-def settle_requests(requests: list[InPlace], imported: Imported, groups: Groups) -> list[str]:
+def settle_requests(requests: list[InPlace], imported: ImportedModules, groups: Groups) -> list[str]:
     """Grant or refuse each request, in order, and make the graphs say so.
 
     Args:
@@ -158,7 +158,7 @@ def _undo(request: InPlace) -> None:
 class _Judge:
     """Decides whether two storages can be one; grants add up."""
 
-    def __init__(self, imported: Imported) -> None:
+    def __init__(self, imported: ImportedModules) -> None:
         self.imported = imported
         self.flow: FlowGraph = lower(imported.program)
         # What changes state in place all along has no copy at the end that would show where the last value

@@ -10,11 +10,11 @@ from lowtide.transforms.reorder.reordering import Reordering, reorder
 if TYPE_CHECKING:
     from torch import fx
 
-    from lowtide.executorch.importing import Imported
+    from lowtide.executorch.programs import ImportedModules
     from lowtide.ir.program import Region
 
 
-def reorder_modules(imported: Imported, **choices: Any) -> Reordering:
+def reorder_modules(imported: ImportedModules, **choices: Any) -> Reordering:
     """Move the nodes of a method's graphs to an order in which the packed arena is smaller.
 
     To be called when everything else has been done to the graphs, and before anything is planned. Each

@@ -22,12 +22,12 @@ from torch.fx.passes.infra.pass_base import PassResult
 
 from lowtide.base.errors import InputError, LowtideError
 from lowtide.executorch.copies import add_copies, declare_stacked, held_carries, refresh_outputs
-from lowtide.executorch.importing import Imported, Request, import_modules
 from lowtide.executorch.inplace import find_requests, settle_requests
 from lowtide.executorch.lifetimes import write_lifetimes
 from lowtide.executorch.ordering import reorder_modules
+from lowtide.executorch.programs import ImportedModules, PassRequest, import_modules
+from lowtide.executorch.spec_writing import write_plan
 from lowtide.executorch.specs import Groups, mutable_buffers
-from lowtide.executorch.writing import write_plan
 from lowtide.ir.plan import Applied
 from lowtide.pack.registry import Options
 from lowtide.pack.techniques import Techniques, plan_program
@@ -211,7 +211,7 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         self.state = _MemoryPlanningState()
         self._finished = True
 
-    def _import(self, graph_module: fx.GraphModule, signature: Any) -> tuple[Imported, list[Applied]]:
+    def _import(self, graph_module: fx.GraphModule, signature: Any) -> tuple[ImportedModules, list[Applied]]:
         """The whole tree as a Program, in-place reuse settled and in its final order; and what was moved."""
         groups = Groups()
         requests = find_requests(graph_module)
@@ -236,8 +236,8 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
             imported = self._read(graph_module, signature, groups)
         return imported, [Applied(step, "reordered") for step in moved_steps(found)]
 
-    def _read(self, graph_module: fx.GraphModule, signature: Any, groups: Groups) -> Imported:
-        request = Request(
+    def _read(self, graph_module: fx.GraphModule, signature: Any, groups: Groups) -> ImportedModules:
+        request = PassRequest(
             alignment=self.alignment,
             signature=signature,
             plan_inputs=self.alloc_graph_input,

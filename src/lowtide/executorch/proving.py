@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from lowtide.base.errors import InputError, VerificationError, Violation
 from lowtide.base.files import show_name
 from lowtide.executorch.planning_pass import MemoryPlanningPass
-from lowtide.executorch.writing import XNNPACK_PADDING
+from lowtide.executorch.spec_writing import XNNPACK_PADDING
 from lowtide.frontends.pte import analyse, open_pte
 from lowtide.frontends.pte.auditing import Audit, audit_file
 from lowtide.frontends.pte.delegates import XNNPACK
-from lowtide.frontends.pte.findings import violations_of
+from lowtide.frontends.pte.faults import violations_of
 from lowtide.frontends.pte.methods import Place
 from lowtide.ir.problem import align_up
 

@@ -40,7 +40,7 @@ Grid = list[list[int]]
 
 
 @dataclass(frozen=True)
-class Frame:
+class Canvas:
     """How ticks fall on columns."""
 
     start: int
@@ -70,7 +70,7 @@ def picture_to_lines(
 
     width = max(width, LEAST_WIDTH)
     made = colour(picture, by or telling_way(picture))
-    frame = Frame(picture.start, picture.stop, width - _GUTTER - 1)
+    frame = Canvas(picture.start, picture.stop, width - _GUTTER - 1)
     lines = [*_bands(picture, frame, in_colour)]
     each = max(4, height // max(1, len(picture.arenas)))
     for arena in picture.arenas:
@@ -106,7 +106,7 @@ def _wrapped(text: str, width: int) -> list[Text]:
     return [Text(line.replace("\xa0", " "), no_wrap=True) for line in lines]
 
 
-def _rectangles(arena: ArenaView, made: Colouring, frame: Frame, height: int, in_colour: bool) -> list[Text]:
+def _rectangles(arena: ArenaView, made: Colouring, frame: Canvas, height: int, in_colour: bool) -> list[Text]:
     from rich.text import Text
 
     rows = 2 * height if in_colour else height
@@ -139,7 +139,7 @@ def _append_half_blocks(text: Text, upper: int, lower: int, count: int, colours:
         text.append("▀" * count, f"not dim {colours[upper]} on {colours[lower]}")
 
 
-def _grid(arena: ArenaView, made: Colouring, frame: Frame, rows: int) -> Grid:
+def _grid(arena: ArenaView, made: Colouring, frame: Canvas, rows: int) -> Grid:
     grid = [[-1] * frame.columns for _ in range(rows)]
     for r in sorted(arena.rectangles, key=lambda r: -r.size):  # small ones last, or they would not be seen
         if not r.size:
@@ -162,7 +162,7 @@ def _byte_label(arena: ArenaView, line: int, height: int) -> str:
     return f"{text:>{_GUTTER - 1}} "
 
 
-def _live(arena: ArenaView, frame: Frame, in_colour: bool) -> Text:
+def _live(arena: ArenaView, frame: Canvas, in_colour: bool) -> Text:
     """Most live bytes in each column, in eighths of the live peak."""
     from rich.text import Text
 
@@ -179,7 +179,7 @@ def _live(arena: ArenaView, frame: Frame, in_colour: bool) -> Text:
     return line
 
 
-def _peak(arena: ArenaView, frame: Frame, in_colour: bool) -> Text:
+def _peak(arena: ArenaView, frame: Canvas, in_colour: bool) -> Text:
     from rich.text import Text
 
     line = Text(" " * _GUTTER, no_wrap=True, end="")
@@ -191,7 +191,7 @@ def _peak(arena: ArenaView, frame: Frame, in_colour: bool) -> Text:
     return line
 
 
-def _axis(picture: Picture, frame: Frame) -> Text:
+def _axis(picture: Picture, frame: Canvas) -> Text:
     from rich.text import Text
 
     first, last = str(picture.start), str(max(picture.start, picture.stop - 1))
@@ -200,7 +200,7 @@ def _axis(picture: Picture, frame: Frame) -> Text:
     return Text(f"{'':{_GUTTER}}{first}{middle:^{room}}{last}", no_wrap=True, end="")
 
 
-def _bands(picture: Picture, frame: Frame, in_colour: bool) -> list[Text]:
+def _bands(picture: Picture, frame: Canvas, in_colour: bool) -> list[Text]:
     """One line for each level of regions, the outermost left out; six at the most."""
     from rich.cells import set_cell_size
     from rich.text import Text

@@ -15,7 +15,7 @@ from lowtide.base.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from lowtide.ir.problem import Buffer
-    from lowtide.outputs.picture import ArenaView, Picture, Step
+    from lowtide.outputs.picture import ArenaView, Picture, PictureStep
 
 EVENT_LIMIT = 2_000_000
 """Events for every buffer at every step multiply; viewers give up earlier than this."""
@@ -82,7 +82,7 @@ def _event(buffer: Buffer, offset: int, thread: int) -> dict[str, Any]:
     }
 
 
-def _label(step: Step) -> str:
+def _label(step: PictureStep) -> str:
     ticks = f"{step.start}" if step.stop - step.start == 1 else f"{step.start} to {step.stop - 1}"
     return f"{ticks}: {step.name}" if step.name else ticks
 

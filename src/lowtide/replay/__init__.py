@@ -23,11 +23,11 @@ from lowtide.base.errors import (
 from lowtide.frontends.front_end import Source
 from lowtide.frontends.torch_export import Imported
 from lowtide.lifetimes.lowering import lower
+from lowtide.replay.arena_memory import ArenaMemory, SeparateMemory
 from lowtide.replay.compare import require_same
 from lowtide.replay.eager import Eager, EagerDifference
 from lowtide.replay.inputs import require_apart
 from lowtide.replay.interpreter import Interpreter
-from lowtide.replay.memory import ArenaMemory, SeparateMemory
 from lowtide.replay.undefined import undefined_outputs
 from lowtide.sources import load, make_request
 

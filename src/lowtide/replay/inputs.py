@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from lowtide.base.errors import InputError
-from lowtide.replay.memory import span
+from lowtide.replay.arena_memory import span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lowtide.frontends.torch_export import Imported
     from lowtide.ir.flow import Copy, FlowGraph, Point
     from lowtide.ir.program import Call
-    from lowtide.replay.memory import Memory
+    from lowtide.replay.arena_memory import Memory
 
 
 class Interpreter:

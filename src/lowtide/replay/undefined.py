@@ -8,7 +8,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from lowtide.operators.schemas import leaves_bytes_undefined, schema_holder
-from lowtide.replay.memory import POISON
+from lowtide.replay.arena_memory import POISON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -55,7 +55,7 @@ def _changed(program: Program, changes: Mapping[int, Mapping[str, object]]) -> P
 
 
 @dataclass(frozen=True)
-class Folded:
+class FoldedSteps:
     """A program whose constants are computed ahead of time.
 
     Args:
@@ -71,7 +71,7 @@ class Folded:
     bytes: int
 
 
-def fold_constants(program: Program) -> Folded:
+def fold_constants(program: Program) -> FoldedSteps:
     """Compute ahead of time every step that depends on constants alone.
 
     A step qualifies if it does nothing but write storages of its own, bounded and written by nobody else,
@@ -102,7 +102,7 @@ def fold_constants(program: Program) -> Folded:
     )
     still_used = _used(program, regions, places)
     changed = _changed(program, {s: {"kind": "constant", "planned": False} for s in made})
-    return Folded(
+    return FoldedSteps(
         replace(changed, regions=regions),
         tuple(f"{program.regions[position].name}/{name}" for position, name in folded),
         tuple(program.storages[s].name for s in sorted(made, key=lambda s: -(program.storages[s].size or 0))),

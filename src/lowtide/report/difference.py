@@ -24,7 +24,7 @@ ChangeKind = Literal["came", "went", "grew", "shrank", "moved"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BufferPlace:
     """A buffer in one of the plans: its name, size, arena and offset in bytes."""
 
     name: str
@@ -44,8 +44,8 @@ class BufferChange:
     """
 
     kind: ChangeKind
-    old: Place | None
-    new: Place | None
+    old: BufferPlace | None
+    new: BufferPlace | None
     operator: str | None = None
     source: str | None = None
 
@@ -197,11 +197,11 @@ def compare(
     return Difference(names[0], names[1], tuple(arenas), tuple(changes), unchanged)
 
 
-def _place(plan: Plan, position: int | None) -> Place | None:
+def _place(plan: Plan, position: int | None) -> BufferPlace | None:
     if position is None:
         return None
     buffer = plan.problem.buffers[position]
-    return Place(buffer.label, buffer.size, buffer.arena, plan.offsets[position])
+    return BufferPlace(buffer.label, buffer.size, buffer.arena, plan.offsets[position])
 
 
 def _buffer(old: Plan, a: int | None, new: Plan, b: int | None) -> Buffer:
@@ -211,7 +211,7 @@ def _buffer(old: Plan, a: int | None, new: Plan, b: int | None) -> Buffer:
     return old.problem.buffers[a]
 
 
-def _change(old: Place | None, new: Place | None, buffer: Buffer) -> BufferChange | None:
+def _change(old: BufferPlace | None, new: BufferPlace | None, buffer: Buffer) -> BufferChange | None:
     kind: ChangeKind
     if old is None:
         kind = "came"

@@ -9,8 +9,8 @@ from lowtide.lifetimes.lowering import lower
 from lowtide.pack.techniques import Techniques
 from lowtide.report.advice import Adviser
 from lowtide.report.findings import Explanation
-from lowtide.report.memory import shares
 from lowtide.report.peaks import find_peaks
+from lowtide.report.shares import shares
 from lowtide.sources import load, make_request
 
 if TYPE_CHECKING:

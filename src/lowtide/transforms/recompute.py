@@ -16,7 +16,7 @@ from lowtide.lifetimes.liveness import bits, positions, solve
 from lowtide.lifetimes.lowering import lower
 from lowtide.lifetimes.timeline import build_problem
 from lowtide.pack.bounds import lower_bound
-from lowtide.transforms.reorder.dependences import Layout
+from lowtide.transforms.reorder.dependences import RegionLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ _CONTRACTION = re.compile(r"conv|mm\b|matmul|linear|einsum|attention|bmm|lstm|gr
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class Recomputation:
     """Something that could be computed again.
 
     Args:
@@ -62,7 +62,7 @@ class Advice:
         return self.peak_before - self.peak_after
 
 
-def advise(program: Program, *, in_place: bool = False, dearest: float = 0.05) -> tuple[Advice, ...]:
+def advise(program: Program, *, in_place: bool = False, dearest: float = 0.05) -> tuple[Recomputation, ...]:
     """What to compute again so that fewer bytes are alive at the peak.
 
     Args:
@@ -71,10 +71,10 @@ def advise(program: Program, *, in_place: bool = False, dearest: float = 0.05) -
         dearest: the most extra work of one piece of advice, as a share of the whole program's.
 
     Returns:
-        Advice in the order in which to follow it: each saves most of all that is left to try.
+        Recomputation in the order in which to follow it: each saves most of all that is left to try.
     """
     total = sum(work_of(program, step) for region in program.regions for step in region.steps)
-    found: list[Advice] = []
+    found: list[Recomputation] = []
     peak = _peak(program, in_place)
     while len(found) < MOST:
         best: tuple[int, int, Program, _Again] | None = None
@@ -128,10 +128,10 @@ class _Again:
     before: int
     work: int
 
-    def advice(self, program: Program, before: int, after: int, share: float) -> Advice:
+    def advice(self, program: Program, before: int, after: int, share: float) -> Recomputation:
         region = program.regions[self.region]
         names = tuple(f"{region.name}/{region.steps[step].name}" for step in self.steps)
-        return Advice(
+        return Recomputation(
             names, f"{region.name}/{region.steps[self.before].name}", before, after, self.work, share
         )
 
@@ -201,7 +201,7 @@ def _candidates(program: Program, dearest: float) -> Iterator[_Again]:
     """What could be run again so that the largest idle buffers need not be kept over the peak."""
     flow = lower(program)
     liveness = solve(flow)
-    layout = Layout(flow, liveness)
+    layout = RegionLayout(flow, liveness)
     sizes = [(s.size or 0) if s.planned else 0 for s in program.storages]
     tick = max(range(len(flow.points)), key=lambda t: (sum(sizes[s] for s in liveness.occupied_at(t)), -t))
     activation = flow.points[tick].activation

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from lowtide.base.constants import DEFAULT_ARENA, LIMIT, ROOT
 from lowtide.base.errors import InputError, UnsupportedError
 from lowtide.base.files import read_text, show_path
-from lowtide.formats.reading import reading
+from lowtide.formats.naming import reading
 from lowtide.ir.problem import Buffer, Problem
 
 if TYPE_CHECKING:

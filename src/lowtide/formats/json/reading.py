@@ -28,7 +28,7 @@ from lowtide.formats.fields import (
     parse,
     refuse,
 )
-from lowtide.formats.reading import reading
+from lowtide.formats.naming import reading
 from lowtide.ir.plan import Applied, ArenaUse, Plan, Progress
 from lowtide.ir.problem import Arena, Buffer, Free, Placement, Problem, RegionSpan
 

@@ -1,7 +1,7 @@
 """What a kernel's own code allows: outputs exactly over inputs, and copies of bytes to where they are.
 
-The same tables and rules serve ExecuTorch's planning pass (``lowtide.executorch.kernels`` and
-``lowtide.executorch.moves``); here they are asked about calls in a ``.pte``.
+The same tables and rules serve ExecuTorch's planning pass (``lowtide.executorch.node_overwrites`` and
+``lowtide.executorch.node_moves``); here they are asked about calls in a ``.pte``.
 """
 
 from __future__ import annotations

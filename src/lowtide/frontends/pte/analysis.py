@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lowtide.frontends.pte.allowances import Allowance, allowance_of
-from lowtide.frontends.pte.effects import computed_numbers, effects_of
+from lowtide.frontends.pte.instruction_effects import computed_numbers, effects_of
 from lowtide.frontends.pte.methods import methods_of
 from lowtide.frontends.pte.paths import paths_of
 from lowtide.frontends.pte.scratch import settle_scratch
@@ -15,7 +15,7 @@ from lowtide.frontends.pte.views import find_views
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lowtide.frontends.pte.effects import Effect
+    from lowtide.frontends.pte.instruction_effects import PteEffect
     from lowtide.frontends.pte.methods import Method
     from lowtide.frontends.pte.paths import Paths
     from lowtide.frontends.pte.reading import PteFile
@@ -36,7 +36,7 @@ class Analysis:
     """
 
     method: Method
-    effects: tuple[Effect, ...]
+    effects: tuple[PteEffect, ...]
     paths: Paths
     views: Views
     begins: dict[tuple[int, int], tuple[int, ...]]
@@ -67,7 +67,7 @@ def analyse(file: PteFile) -> tuple[Analysis, ...]:
     return tuple(found)
 
 
-def _begins(effects: Sequence[Effect], paths: Paths) -> dict[tuple[int, int], tuple[int, ...]]:
+def _begins(effects: Sequence[PteEffect], paths: Paths) -> dict[tuple[int, int], tuple[int, ...]]:
     """A tensor that is gathered belongs to the innermost loop around; its bytes are its own from there."""
     found: dict[tuple[int, int], dict[int, None]] = {}
     for at, effect in enumerate(effects):

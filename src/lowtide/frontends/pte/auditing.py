@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lowtide.base.files import show_name
 from lowtide.base.units import many
 from lowtide.frontends.pte.analysis import Analysis, analyse
-from lowtide.frontends.pte.findings import Finding, find_lost
+from lowtide.frontends.pte.faults import Finding, find_lost
 from lowtide.frontends.pte.pointers import Pointers
 from lowtide.frontends.pte.reading import PteFile, open_pte
 

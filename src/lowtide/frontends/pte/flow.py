@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lowtide.frontends.pte.analysis import Analysis
-    from lowtide.frontends.pte.effects import Effect
+    from lowtide.frontends.pte.instruction_effects import PteEffect
     from lowtide.ir.problem import Problem
 
 
@@ -309,7 +309,7 @@ class _Builder:
         same = len(origins) == 1 and self.storages[origins[0]].size == self.storages[target].size
         return Copy(None, None, target, origins, same)
 
-    def written(self, effect: Effect) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def written(self, effect: PteEffect) -> tuple[tuple[int, ...], tuple[int, ...]]:
         whole: dict[int, None] = {}
         some = dict.fromkeys(self.all((*effect.updates, *effect.gathers)))
         for value in (*effect.defines, *effect.overwrites, *effect.scratch):

@@ -50,7 +50,7 @@ class PteFrontEnd:
 
     def load(self, value: PteFile, request: Request) -> Sequence[Source]:
         """The methods that plan memory, or the one that the request names."""
-        from lowtide.frontends.pte.loading import load_methods
+        from lowtide.frontends.pte.sources import load_methods
 
         return load_methods(value, request.alignment, request.format_options.get("method"))
 

@@ -15,7 +15,7 @@ from lowtide.frontends.front_end import RewrittenArena
 from lowtide.frontends.pte.analysis import Analysis, analyse
 from lowtide.frontends.pte.auditing import ALIGNMENT, Audit, audit_file, check_places
 from lowtide.frontends.pte.delegates import XNNPACK
-from lowtide.frontends.pte.findings import Finding, violations_of
+from lowtide.frontends.pte.faults import Finding, violations_of
 from lowtide.frontends.pte.flow import layout_of
 from lowtide.frontends.pte.methods import Place, alignment_in
 from lowtide.frontends.pte.reading import PteFile

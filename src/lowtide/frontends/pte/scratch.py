@@ -16,7 +16,7 @@ from lowtide.operators.registry import operator_named
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lowtide.frontends.pte.effects import Effect
+    from lowtide.frontends.pte.instruction_effects import PteEffect
     from lowtide.frontends.pte.methods import Method, PteInstruction
 
 _NAMES = frozenset({"scratch", "workspace", "tmp"})
@@ -24,7 +24,7 @@ _NAMES = frozenset({"scratch", "workspace", "tmp"})
 ``output_scratch``."""
 
 
-def settle_scratch(method: Method, effects: Sequence[Effect]) -> tuple[Effect, ...]:
+def settle_scratch(method: Method, effects: Sequence[PteEffect]) -> tuple[PteEffect, ...]:
     """The effects of a method's instructions, with scratch told from what they read.
 
     Where several instructions are given the same scratch, one may leave something there for the next: the

@@ -19,7 +19,7 @@ from lowtide.lifetimes.liveness import bits
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from lowtide.frontends.pte.effects import Effect
+    from lowtide.frontends.pte.instruction_effects import PteEffect
     from lowtide.frontends.pte.methods import Method
     from lowtide.frontends.pte.paths import Paths
 
@@ -47,7 +47,7 @@ class Views:
 
 
 def find_views(
-    method: Method, effects: Sequence[Effect], paths: Paths, begins: Mapping[Edge, tuple[int, ...]]
+    method: Method, effects: Sequence[PteEffect], paths: Paths, begins: Mapping[Edge, tuple[int, ...]]
 ) -> Views:
     """Find views and state of a method.
 
@@ -61,7 +61,11 @@ def find_views(
 
 class _Finder:
     def __init__(
-        self, method: Method, effects: Sequence[Effect], paths: Paths, begins: Mapping[Edge, tuple[int, ...]]
+        self,
+        method: Method,
+        effects: Sequence[PteEffect],
+        paths: Paths,
+        begins: Mapping[Edge, tuple[int, ...]],
     ) -> None:
         self.method, self.effects, self.paths = method, effects, paths
         self.filled: dict[int, list[int]] = {}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lowtide.frontends.torch_export.bindings import Imported, Input, Position, RegionBinding
     from lowtide.frontends.torch_export.calls import CallSignature, signature
     from lowtide.frontends.torch_export.importing import import_program
-    from lowtide.frontends.torch_export.loading import load
+    from lowtide.frontends.torch_export.pt2 import load
 
 __all__ = [
     "CallSignature",
@@ -35,6 +35,6 @@ __getattr__ = lazy(
         ),
         **dict.fromkeys(("CallSignature", "signature"), "lowtide.frontends.torch_export.calls"),
         "import_program": "lowtide.frontends.torch_export.importing",
-        "load": "lowtide.frontends.torch_export.loading",
+        "load": "lowtide.frontends.torch_export.pt2",
     },
 )

@@ -45,7 +45,7 @@ class TorchExportFrontEnd:
         if not file.head.startswith(_ZIP_MAGIC):
             raise InputError(f"{file.name}: is no zip archive, or cut short: write it with torch.export.save")
         try:
-            from lowtide.frontends.torch_export.loading import load
+            from lowtide.frontends.torch_export.pt2 import load
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] != "torch":
                 raise

@@ -19,8 +19,8 @@ from lowtide.base.errors import InputError, UnsupportedError
 from lowtide.frontends.torch_export.bindings import Imported, Input, InputKind
 from lowtide.frontends.torch_export.draft import RegionDraft, position_of
 from lowtide.frontends.torch_export.effects import is_traced
-from lowtide.frontends.torch_export.loading import load
-from lowtide.frontends.torch_export.memory import Memory, require_memory
+from lowtide.frontends.torch_export.pt2 import load
+from lowtide.frontends.torch_export.storages import Storages, require_memory
 from lowtide.frontends.torch_export.walk import Walker
 from lowtide.ir.program import Program, StorageKind
 from lowtide.ir.request import Request
@@ -77,7 +77,7 @@ class _Importer:
         self.options = options
         constraints = exported.range_constraints if exported is not None else {}
         bounds = Bounds({str(symbol): values for symbol, values in constraints.items()})
-        self.memory = Memory(options.alignment, bounds)
+        self.memory = Storages(options.alignment, bounds)
         graphs = [m for m in module.modules() if isinstance(m, fx.GraphModule)]
         self.walker = Walker(self.memory, options, self.place_input, self.constant, is_traced(graphs))
         self.inputs: list[Input] = []

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class NodeSharing:
     """The fields of a Step that say what may share bytes."""
 
     overwrites: tuple[tuple[int, int], ...] = ()
@@ -33,7 +33,7 @@ def sharing_of(
     at: Mapping[fx.Node, Position],
     made: frozenset[int],
     read: frozenset[int],
-) -> Sharing:
+) -> NodeSharing:
     """What the results of an operator may share with its arguments.
 
     Args:
@@ -43,7 +43,7 @@ def sharing_of(
         read: values whose bytes it reads.
     """
     if not (may_overwrite(operator) or may_move(operator)):
-        return Sharing()
+        return NodeSharing()
     value_behind: dict[int, int] = {}
     stand_ins: dict[int, torch.Tensor | None] = {}
     symbols: dict[Any, int] = {}
@@ -73,7 +73,7 @@ def sharing_of(
         pytree.tree_leaves(fakes[node], is_leaf=_is_none),
     )
     if len(positions) != len(leaves):
-        return Sharing()
+        return NodeSharing()
     results = [of_tensor(p, f) if p in made else None for p, f in zip(positions, leaves, strict=True)]
     pairs = [
         (value_behind[id(result)], value_behind[id(argument)])
@@ -85,7 +85,7 @@ def sharing_of(
         Match(value_behind[id(inner)], value_behind[id(outer)], distance)
         for inner, outer, distance in (moves_of(operator, args, kwargs, results) if known else ())
     ]
-    return Sharing(
+    return NodeSharing(
         tuple((written, argument) for written, argument in pairs if argument in read),
         tuple(match for match in moved if {match.inner, match.outer} & read),
     )

@@ -30,8 +30,8 @@ from lowtide.frontends.torch_export.draft import (
     structured,
 )
 from lowtide.frontends.torch_export.effects import Effect, EffectFinder, Leaf, positions_in
-from lowtide.frontends.torch_export.memory import Memory, require_memory
-from lowtide.frontends.torch_export.sharing import Sharing, sharing_of
+from lowtide.frontends.torch_export.sharing import NodeSharing, sharing_of
+from lowtide.frontends.torch_export.storages import Storages, require_memory
 from lowtide.ir.program import Call, Step
 from lowtide.ir.request import Request
 from lowtide.operators.conjugates import plain
@@ -54,7 +54,7 @@ class Walker:
 
     def __init__(
         self,
-        memory: Memory,
+        memory: Storages,
         options: Request,
         place_input: Callable[[RegionDraft, fx.Node, Any], int | None],
         place_constant: Callable[[str, torch.Tensor, torch.Tensor], int],
@@ -206,7 +206,7 @@ class Walker:
         draft.fakes[node] = fake
         draft.at[node] = structured(fake, f"{draft.name}/{node.name}", place, lambda: next(leaves))
         operator = schema_holder(node.target)
-        sharing = Sharing()
+        sharing = NodeSharing()
         if made and operator is not None:
             sharing = sharing_of(
                 node, operator, draft.fakes, draft.at, frozenset(made), frozenset(effect.reads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lowtide.outputs.picture.colours import printable
-from lowtide.outputs.picture.model import ArenaView, Band, Picture, Rectangle, Step
+from lowtide.outputs.picture.drawing import ArenaView, Band, Picture, PictureStep, Rectangle
 from lowtide.report.curve import Curve, floor_of, live_curve
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def make_picture(plan: Plan, *, title: str = "plan", flow: FlowGraph | None = No
     cuts = sorted(edges)
     names = _names_in(flow, cuts) if flow is not None else _names_by_buffers(plan, cuts)
     steps = tuple(
-        Step(start, stop, name) for start, stop, name in zip(cuts[:-1], cuts[1:], names, strict=True)
+        PictureStep(start, stop, name) for start, stop, name in zip(cuts[:-1], cuts[1:], names, strict=True)
     )
     return Picture(
         title=printable(title),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from lowtide.ir.problem import Buffer
-    from lowtide.outputs.picture.model import Picture
+    from lowtide.outputs.picture.drawing import Picture
 
 By = Literal["kind", "operator", "region", "size"]
 WAYS: tuple[By, ...] = ("kind", "operator", "region", "size")

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from lowtide.transforms.reorder.exact import Budget
+from lowtide.transforms.reorder.branch_and_bound import SearchBudget
 from lowtide.transforms.reorder.reordering import RegionOrder, Reordering, reorder
 
-__all__ = ["Budget", "RegionOrder", "Reordering", "reorder"]
+__all__ = ["RegionOrder", "Reordering", "SearchBudget", "reorder"]

@@ -50,7 +50,7 @@ class Access:
         return self.reads | self.fills | self.changes | self.scratch
 
 
-class Layout:
+class RegionLayout:
     """When each step of each activation runs on the clock of a flow graph, and what it touches.
 
     Args:

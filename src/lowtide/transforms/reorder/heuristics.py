@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lowtide.transforms.reorder.exact import Budget, Search
-from lowtide.transforms.reorder.units import find_units
+from lowtide.transforms.reorder.branch_and_bound import Search, SearchBudget
+from lowtide.transforms.reorder.pieces import find_units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lowtide.transforms.reorder.model import Model
-    from lowtide.transforms.reorder.units import Unit
+    from lowtide.transforms.reorder.pieces import Unit
+    from lowtide.transforms.reorder.work import Model
 
 WINDOW_NODES = 2_000
 """Sets of steps that the search of one window may look at."""
@@ -83,7 +83,7 @@ def _best_window(
     """The order with a window of it made better; None if that cannot be."""
     done = sum(1 << step for step in order[:first])
     part = model.part(done, window)
-    found = Search(part, find_units(part), enough, ceiling=peak).run(Budget(WINDOW_NODES))
+    found = Search(part, find_units(part), enough, ceiling=peak).run(SearchBudget(WINDOW_NODES))
     if found.order is None:
         return None
     steps = tuple(window[position] for position in found.order)

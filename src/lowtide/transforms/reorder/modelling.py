@@ -16,8 +16,8 @@ from lowtide.ir.problem import merge_intervals
 from lowtide.lifetimes.coalesce import coalesce
 from lowtide.lifetimes.liveness import bits, positions, solve
 from lowtide.lifetimes.lowering import lower
-from lowtide.transforms.reorder.dependences import Layout, dependences
-from lowtide.transforms.reorder.model import Instant, LiveRange, Model, Sharing, Work
+from lowtide.transforms.reorder.dependences import RegionLayout, dependences
+from lowtide.transforms.reorder.work import Instant, LiveRange, Model, Sharing, Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -51,7 +51,7 @@ class Modeller:
         self.flow: FlowGraph = lower(program)
         self.in_place, self.elide_copies = in_place, elide_copies
         self.liveness = solve(self.flow)
-        self.layout = Layout(self.flow, self.liveness)
+        self.layout = RegionLayout(self.flow, self.liveness)
         classes = coalesce(self.flow, self.liveness, matches=elide_copies).classes
         self.leader = {storage: classes.find(storage) for storage in range(len(program.storages))}
         self.sizes: dict[int, int] = {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lowtide.base.constants import DEFAULT_TIMEOUT
 from lowtide.pack.registry import Options
 from lowtide.pack.techniques import Techniques, plan_program
-from lowtide.transforms.reorder.exact import orders_below
+from lowtide.transforms.reorder.branch_and_bound import orders_below
 from lowtide.transforms.reorder.modelling import Modeller
 from lowtide.transforms.reorder.solving import solve
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from lowtide.ir.problem import Arena
     from lowtide.ir.program import Program
     from lowtide.pack.hierarchy import Hierarchy
-    from lowtide.transforms.reorder.exact import Budget
-    from lowtide.transforms.reorder.model import Model
+    from lowtide.transforms.reorder.branch_and_bound import SearchBudget
+    from lowtide.transforms.reorder.work import Model
 
 TINY = 10
 """Where the only region has no more steps, every order that could win is packed, if need be."""
@@ -96,7 +96,7 @@ def reorder(
     elide_copies: bool = False,
     edges: Edges | None = None,
     arenas: Sequence[Arena] = (),
-    budget: Budget | None = None,
+    budget: SearchBudget | None = None,
     packer: str = "auto",
     hierarchy: Hierarchy = "joint",
     options: Options | None = None,
@@ -177,7 +177,7 @@ def _as_given(region: RegionOrder) -> RegionOrder:
 
 
 def _search(
-    program: Program, sharing: Mapping[str, bool], edges: Edges, budget: Budget | None
+    program: Program, sharing: Mapping[str, bool], edges: Edges, budget: SearchBudget | None
 ) -> tuple[Program, tuple[RegionOrder, ...]]:
     """The order of least peak of each region, callees first; the same program if none is better."""
     found: list[RegionOrder] = []

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lowtide.lifetimes.liveness import positions
-from lowtide.transforms.reorder.exact import Budget, Search
+from lowtide.transforms.reorder.branch_and_bound import Search, SearchBudget
 from lowtide.transforms.reorder.heuristics import beam, polish
-from lowtide.transforms.reorder.units import find_units
+from lowtide.transforms.reorder.pieces import find_units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lowtide.transforms.reorder.model import Model
-    from lowtide.transforms.reorder.units import Unit
+    from lowtide.transforms.reorder.pieces import Unit
+    from lowtide.transforms.reorder.work import Model
 
 NODES = 30_000
 """Sets of steps that the exact search of one piece may look at, where the caller does not say."""
@@ -45,14 +45,14 @@ class Solution:
     bound: int
 
 
-def solve(model: Model, budget: Budget | None = None) -> Solution:
+def solve(model: Model, budget: SearchBudget | None = None) -> Solution:
     """The order of least peak that can be found; the given one if nothing is better.
 
     Args:
         model: what is ordered.
         budget: of the exact search of each piece.
     """
-    budget = budget or Budget(NODES)
+    budget = budget or SearchBudget(NODES)
     given = tuple(range(model.count))
     before, bound = model.peak(given), model.bound
     if before <= bound:
@@ -78,7 +78,7 @@ def _with_idle(model: Model, busy: Sequence[int]) -> tuple[int, ...]:
     return (*order, *positions(left))
 
 
-def _solve_pieces(model: Model, bound: int, budget: Budget) -> tuple[list[int], int]:
+def _solve_pieces(model: Model, bound: int, budget: SearchBudget) -> tuple[list[int], int]:
     """Solve each piece on its own: an order, and a bound on the peak of any."""
     pieces = cut(model)
     parts = []
@@ -134,7 +134,7 @@ def _sorted(units: Sequence[Unit]) -> list[Unit]:
     return order
 
 
-def _solve_piece(part: Model, threshold: int, budget: Budget) -> tuple[tuple[int, ...], int]:
+def _solve_piece(part: Model, threshold: int, budget: SearchBudget) -> tuple[tuple[int, ...], int]:
     """The best order of a piece, and a bound on the peak of any; peaks up to a threshold are all the same."""
     units = find_units(part)
     enough = max(threshold, part.bound)

@@ -38,7 +38,7 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PictureStep:
     """Ticks ``[start, stop)`` during which the same buffers are alive, and what happens then."""
 
     start: int
@@ -100,7 +100,7 @@ class Picture:
     plan: Plan
     start: int
     stop: int
-    steps: tuple[Step, ...]
+    steps: tuple[PictureStep, ...]
     bands: tuple[Band, ...]
     arenas: tuple[ArenaView, ...]
 

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from lowtide.transforms.reorder.model import Model
-    from lowtide.transforms.reorder.units import Unit
+    from lowtide.transforms.reorder.pieces import Unit
+    from lowtide.transforms.reorder.work import Model
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class SearchBudget:
     """How much a search may cost.
 
     Args:
@@ -38,7 +38,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundOrder:
     """What a search found.
 
     Args:
@@ -94,7 +94,7 @@ class Search:
                 self.following[near].append(position)
                 left &= ~(units[near].earlier | units[near].members)
 
-    def run(self, budget: Budget) -> Found:
+    def run(self, budget: SearchBudget) -> FoundOrder:
         """Search until an order is proved to be of least peak, or the budget is spent."""
         began = time.perf_counter()
         everything = self.model.everything
@@ -107,11 +107,11 @@ class Search:
             if peak > self.least[done]:
                 continue
             if done == everything:
-                return Found(self.order(), peak, nodes)
+                return FoundOrder(self.order(), peak, nodes)
             nodes += 1
             late = budget.seconds is not None and nodes % 256 == 0
             if nodes > budget.nodes or (late and time.perf_counter() - began > (budget.seconds or 0)):
-                return Found(None, peak, nodes)
+                return FoundOrder(None, peak, nodes)
             for most, after, reached, path in self.branches(peak, done, live):
                 if self.ceiling is not None and most >= self.ceiling:
                     continue
@@ -121,7 +121,7 @@ class Search:
                     pushed += 1
                     heapq.heappush(queue, (most, -reached.bit_count(), pushed, reached, after))
         assert self.ceiling is not None
-        return Found(None, max(self.ceiling, self.threshold), nodes)
+        return FoundOrder(None, max(self.ceiling, self.threshold), nodes)
 
     def branches(self, peak: int, done: int, live: int) -> list[tuple[int, int, int, tuple[int, ...]]]:
         """Where to go from a set of steps: peak, live bytes, the set reached, the units that lead there."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Memory:
+class Storages:
     """Grows the lists of storages and values, and keeps what each value covers.
 
     A view refers straight to the value that has the memory, however many views lie between: chains of

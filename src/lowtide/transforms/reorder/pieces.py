@@ -25,7 +25,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lowtide.transforms.reorder.model import Model
+    from lowtide.transforms.reorder.work import Model
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ _NO_STEP = (memory.alloc, memory.view, memory.free, operator.getitem)
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class NodeEffect:
     """What a node does.
 
     Args:
@@ -35,7 +35,7 @@ class Effect:
     scratch: tuple[Any, ...] = ()
 
 
-def effect_of(node: fx.Node) -> Effect | None:
+def effect_of(node: fx.Node) -> NodeEffect | None:
     """What a node does; None if it runs nothing.
 
     A node that changes an argument in place, and whose result still has a spec of its own, is taken for the
@@ -46,7 +46,7 @@ def effect_of(node: fx.Node) -> Effect | None:
     schema = schema_holder(node.target)
     results = [spec for spec in specs_of(node) if spec is not None]
     if schema is None:  # a delegate, or arithmetic on sizes
-        return Effect((node.args, node.kwargs), tuple(results))
+        return NodeEffect((node.args, node.kwargs), tuple(results))
     reads: list[Any] = []
     writes: list[Any] = []
     partial: list[Any] = []
@@ -82,7 +82,7 @@ def effect_of(node: fx.Node) -> Effect | None:
         writes += [spec for spec in results if spec not in changed]
     if name.startswith("sym_"):  # looks at sizes only
         reads = []
-    return Effect(tuple(reads), tuple(dict.fromkeys(writes)), tuple(partial), tuple(scratch))
+    return NodeEffect(tuple(reads), tuple(dict.fromkeys(writes)), tuple(partial), tuple(scratch))
 
 
 def _first_user_of_alloc(passed: Any) -> fx.Node | None:

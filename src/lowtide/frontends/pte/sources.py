@@ -10,17 +10,17 @@ from lowtide.base.files import show_name
 from lowtide.frontends.front_end import Source
 from lowtide.frontends.pte.analysis import analyse
 from lowtide.frontends.pte.auditing import check_places
+from lowtide.frontends.pte.coinciding import permit_sharing, sharing_pairs
 from lowtide.frontends.pte.contents import contents_of
 from lowtide.frontends.pte.flow import layout_of, own_layout
 from lowtide.frontends.pte.methods import Place, alignment_in
-from lowtide.frontends.pte.sharing import permit_sharing, sharing_pairs
 from lowtide.ir.plan import ArenaUse, Plan
 from lowtide.ir.problem import Arena, Problem, end_of
 from lowtide.pack.bounds import live_peak, lower_bound
 
 if TYPE_CHECKING:
     from lowtide.frontends.pte.analysis import Analysis
-    from lowtide.frontends.pte.findings import Finding
+    from lowtide.frontends.pte.faults import Finding
     from lowtide.frontends.pte.flow import Layout
     from lowtide.frontends.pte.reading import PteFile
     from lowtide.ir.flow import FlowGraph

@@ -41,7 +41,7 @@ _PRIMITIVES = frozenset({"executorch_prim::et_view.default", "executorch_prim::e
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class PteEffect:
     """What an instruction does, in values.
 
     Args:
@@ -77,7 +77,7 @@ class Effect:
         return (*self.defines, *self.overwrites, *self.updates, *self.gathers, *self.scratch)
 
 
-def effects_of(file: PteFile, method: Method) -> tuple[Effect, ...]:
+def effects_of(file: PteFile, method: Method) -> tuple[PteEffect, ...]:
     """What each instruction of a method does."""
     return _Effects(file, method).run()
 
@@ -117,7 +117,7 @@ class _Effects:
         }
         """Tensors that something before this instruction has filled, in the order of the file."""
 
-    def run(self) -> tuple[Effect, ...]:
+    def run(self) -> tuple[PteEffect, ...]:
         found = []
         for instruction in self.method.instructions:
             effect = self.of(instruction)
@@ -125,42 +125,42 @@ class _Effects:
             found.append(effect)
         return tuple(found)
 
-    def of(self, instruction: PteInstruction) -> Effect:
+    def of(self, instruction: PteInstruction) -> PteEffect:
         args = instruction.args
         if instruction.kind == "move":
             source, target = args
-            return Effect(moves=((target, source),)) if target in self.method.tensors else Effect()
+            return PteEffect(moves=((target, source),)) if target in self.method.tensors else PteEffect()
         if instruction.kind == "jump":
-            return Effect(reads=self.method.tensors_in(args))
+            return PteEffect(reads=self.method.tensors_in(args))
         if instruction.kind == "free":
-            return Effect()
+            return PteEffect()
         if instruction.kind == "delegate":
             return self.delegate(instruction)
         return self.kernel(instruction)
 
-    def kernel(self, instruction: PteInstruction) -> Effect:
+    def kernel(self, instruction: PteInstruction) -> PteEffect:
         name, args = instruction.operator, instruction.args
         tensors = self.method.tensors
         if _is_number_only(name):
-            return Effect()
+            return PteEffect()
         if (
             name == "executorch_prim::et_view.default"
             and len(args) == 3
             and {args[0], args[2]} <= set(tensors)
         ):
-            return Effect(views=((args[2], args[0]),))
+            return PteEffect(views=((args[2], args[0]),))
         if (
             name == "executorch_prim::et_copy_index.tensor"
             and len(args) == 3
             and set(args[:2]) <= set(tensors)
         ):
-            return Effect(reads=(args[1],), gathers=(args[0],))
+            return PteEffect(reads=(args[1],), gathers=(args[0],))
         operator = operator_named(name)
         if operator is None or len(args) < len(operator._schema.arguments):
             return self.worst(args)
         return self.by_schema(operator, args)
 
-    def by_schema(self, operator: Any, args: tuple[int, ...]) -> Effect:
+    def by_schema(self, operator: Any, args: tuple[int, ...]) -> PteEffect:
         from lowtide.operators.schemas import hidden_writes, looks_at, overwrites
 
         declared = operator._schema.arguments
@@ -189,16 +189,16 @@ class _Effects:
         made = [t for t in self.method.tensors_in(args[len(declared) :]) if t not in seen]
         views = tuple((t, source) for t in made for source in viewed)
         if views:
-            return Effect(tuple(reads), updates=tuple(updates), may_view=views, defines=tuple(made))
+            return PteEffect(tuple(reads), updates=tuple(updates), may_view=views, defines=tuple(made))
         copies: tuple[tuple[int, int], ...] = ()
         if operator._schema.name == "aten::copy_" and len(overwritten) == len(reads) == 1:
             to, source = self.method.tensors[overwritten[0]], self.method.tensors[reads[0]]
             copies = (
                 ((to.index, source.index),) if (to.dtype, to.shape) == (source.dtype, source.shape) else ()
             )
-        return Effect(tuple(reads), (*defines, *made), tuple(overwritten), tuple(updates), copies=copies)
+        return PteEffect(tuple(reads), (*defines, *made), tuple(overwritten), tuple(updates), copies=copies)
 
-    def delegate(self, instruction: PteInstruction) -> Effect:
+    def delegate(self, instruction: PteInstruction) -> PteEffect:
         """A backend's blob: it reads its inputs and defines its outputs, which come last.
 
         How many are outputs is not in the call. Where the blob does not tell, outputs are the last tensors
@@ -209,13 +209,13 @@ class _Effects:
         count = output_count(self.file, self.method, instruction.delegate)
         if count is not None and count <= len(tensors):
             split = len(tensors) - count
-            return Effect(tensors[:split], tensors[split:])
+            return PteEffect(tensors[:split], tensors[split:])
         split = len(tensors)
         while split and tensors[split - 1] not in self.given:
             split -= 1
         unsure = tuple(t for t in tensors[split:] if self.might_be_view(t))
         outputs = tuple(t for t in tensors[split:] if t not in unsure)
-        return Effect((*tensors[:split], *unsure), outputs, updates=unsure, unknown=bool(unsure))
+        return PteEffect((*tensors[:split], *unsure), outputs, updates=unsure, unknown=bool(unsure))
 
     def might_be_view(self, value: int) -> bool:
         tensor = self.method.tensors[value]
@@ -226,11 +226,11 @@ class _Effects:
             if tensor.place is not None and other in self.method.tensors
         )
 
-    def worst(self, args: tuple[int, ...]) -> Effect:
+    def worst(self, args: tuple[int, ...]) -> PteEffect:
         """Reads and writes all that it is given; what nothing has filled yet is made here, of any of it."""
         tensors = tuple(dict.fromkeys(self.method.tensors_in(args)))
         made = tuple(t for t in tensors if t not in self.given and not self.might_be_view(t))
         old = tuple(t for t in tensors if t not in made)
         changed = tuple(t for t in old if not self.method.tensors[t].constant)
         views = tuple((t, source) for t in made for source in old)
-        return Effect(old, made, updates=changed, may_view=views, unknown=True)
+        return PteEffect(old, made, updates=changed, may_view=views, unknown=True)

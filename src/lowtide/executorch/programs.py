@@ -20,11 +20,11 @@ from lowtide.base.constants import ROOT
 from lowtide.base.errors import UnsupportedError
 from lowtide.base.source_lines import source_of
 from lowtide.executorch.arenas import Arenas
-from lowtide.executorch.calls import ControlFlow, calls_of, control_flow, graph_of
-from lowtide.executorch.effects import Effect, effect_of
+from lowtide.executorch.control_flow import ControlFlow, calls_of, control_flow, graph_of
 from lowtide.executorch.found import Found
-from lowtide.executorch.kernels import overwrites
-from lowtide.executorch.moves import moves
+from lowtide.executorch.node_effects import NodeEffect, effect_of
+from lowtide.executorch.node_moves import moves
+from lowtide.executorch.node_overwrites import overwrites
 from lowtide.executorch.specs import (
     Groups,
     dropped_outputs,
@@ -49,7 +49,7 @@ from lowtide.ir.program import (
 
 
 @dataclass(frozen=True)
-class Request:
+class PassRequest:
     """What of a module is planned; the options of ExecuTorch's own pass.
 
     Args:
@@ -70,7 +70,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportedModules:
     """A Program and what its parts are in ExecuTorch's graphs.
 
     Args:
@@ -102,7 +102,7 @@ class Imported:
         return homes.pop() if len(homes) == 1 else None
 
 
-def import_modules(root: fx.GraphModule, request: Request, groups: Groups) -> Imported:
+def import_modules(root: fx.GraphModule, request: PassRequest, groups: Groups) -> ImportedModules:
     """Read a tree of graph modules that is about to be planned.
 
     Args:
@@ -150,7 +150,7 @@ class _Draft:
 
 
 class _Walker:
-    def __init__(self, request: Request, groups: Groups) -> None:
+    def __init__(self, request: PassRequest, groups: Groups) -> None:
         self.request, self.groups = request, groups
         self.mutable = mutable_buffers(request.signature)
         self.drafts: list[_Draft] = []
@@ -162,14 +162,14 @@ class _Walker:
         self.layouts: dict[Any, set[str]] = defaultdict(set)
         self.passed: dict[int, list[int | None]] = defaultdict(list)
 
-    def run(self, root: fx.GraphModule) -> Imported:
+    def run(self, root: fx.GraphModule) -> ImportedModules:
         draft = self.open(root, ROOT, "root", None)
         for node in placeholders_of(root):
             self.root_input(draft, node)
         self.walk(draft)
         storages, arenas = self.settle(draft)
         program = Program(tuple(draft.freeze() for draft in self.drafts), tuple(self.values), tuple(storages))
-        return Imported(
+        return ImportedModules(
             program=program,
             modules=tuple(draft.module for draft in self.drafts),
             specs=tuple(found.members for found in self.found),
@@ -306,7 +306,7 @@ class _Walker:
             )
         )
 
-    def scratch(self, draft: _Draft, node: fx.Node, effect: Effect) -> Iterator[int]:
+    def scratch(self, draft: _Draft, node: fx.Node, effect: NodeEffect) -> Iterator[int]:
         """Storages of what a kernel uses while it runs."""
         for i, spec in enumerate(effect.scratch):
             name = f"{node.name}/scratch" if len(effect.scratch) == 1 else f"{node.name}/scratch.{i}"

@@ -14,14 +14,14 @@ from torch import fx
 from lowtide.executorch.specs import placeholders_of, spec_of, view_base
 
 if TYPE_CHECKING:
-    from lowtide.executorch.importing import Imported
+    from lowtide.executorch.programs import ImportedModules
     from lowtide.ir.plan import Plan
 
 XNNPACK_PADDING = 64
 """Bytes behind an arena that XNNPACK's kernels may read (its ``XNN_EXTRA_BYTES``, and to spare)."""
 
 
-def write_plan(imported: Imported, plan: Plan) -> None:
+def write_plan(imported: ImportedModules, plan: Plan) -> None:
     """Give every spec of the tree its place, every graph its sizes, and insert calls to free."""
     objects = object_ids(plan)
     placed: dict[int, tuple[int, int, int]] = {}
@@ -69,7 +69,7 @@ def _place(spec: Any, place: tuple[int, int, int] | None, alignment: int) -> Non
     spec.mem_id, spec.mem_offset, spec.mem_obj_id = place
 
 
-def _place_names(imported: Imported, placed: dict[int, tuple[int, int, int]]) -> None:
+def _place_names(imported: ImportedModules, placed: dict[int, tuple[int, int, int]]) -> None:
     """Specs that are only names for other tensors: placeholders of branches, and bases of views.
 
     The emitter leaves out a view whose spec has a place, and takes that place for the view's. So the place
@@ -91,7 +91,7 @@ def _place_names(imported: Imported, placed: dict[int, tuple[int, int, int]]) ->
             _place(name, place, alignment)
 
 
-def _write_sizes(imported: Imported, plan: Plan) -> None:
+def _write_sizes(imported: ImportedModules, plan: Plan) -> None:
     """Bytes of each arena: of the whole tree at the root, of a graph and what it runs elsewhere."""
     padding = XNNPACK_PADDING if any(map(_contains_xnnpack_delegate, imported.modules)) else 0
     last = max(plan.arenas, default=1)
@@ -115,7 +115,7 @@ def _write_sizes(imported: Imported, plan: Plan) -> None:
         imported.modules[0].meta["non_const_buffer_device"] = devices
 
 
-def insert_frees(imported: Imported, plan: Plan) -> None:
+def insert_frees(imported: ImportedModules, plan: Plan) -> None:
     """Free each tensor of unbounded size behind its last use, in the graph that has it last."""
     if not plan.problem.frees:
         return
