@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 _DATA = "PyTorch does not trace it: what it does, or the shape of what it makes, depends on data"
-_NEGATED = "PyTorch does not trace it: it has no kernel that writes to several negatives which are not computed"
+_NEGATED = "PyTorch does not trace it: no kernel writes to several negatives that are not computed"
 _RESIZED = "refused: it moves or grows a tensor's memory, which no plan can follow"
 _SPARSE = "refused: its argument or its result is a sparse tensor"
 
