@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 _DATA = "PyTorch does not trace it: what it does, or the shape of what it makes, depends on data"
+_NEGATED = "PyTorch does not trace it: no kernel writes to several negatives that are not computed"
 _RESIZED = "refused: it moves or grows a tensor's memory, which no plan can follow"
 _SPARSE = "refused: its argument or its result is a sparse tensor"
 
@@ -20,6 +21,9 @@ EXEMPT: Mapping[tuple[str, str], str] = {
     ("item", "untraced"): _DATA,
     ("linalg.lstsq", "untraced"): _DATA,
     ("linalg.lstsq.grad_oriented", "untraced"): _DATA,
+    ("narrow", "untraced"): _DATA,
+    ("native_batch_norm", "untraced"): _NEGATED,
+    ("nn.functional.batch_norm", "untraced"): _NEGATED,
     ("nn.functional.ctc_loss", "untraced"): _DATA,
     ("nn.functional.gaussian_nll_loss", "untraced"): _DATA,
     ("nn.functional.one_hot", "untraced"): _DATA,
