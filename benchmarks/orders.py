@@ -34,7 +34,7 @@ from lowtide.transforms.reorder.work import LiveRange, Model, Work
 from lowtide.verifier.checks import verify
 
 _TESTS = Path(__file__).parents[1] / "tests"
-sys.path[:0] = [str(_TESTS), str(_TESTS / "on_executorch")]
+sys.path.insert(0, str(_TESTS / "helpers"))
 
 
 def exported(model: Any, inputs: Any) -> tuple[Reordering, float]:
@@ -58,9 +58,8 @@ def exported(model: Any, inputs: Any) -> tuple[Reordering, float]:
 
 def on_executorch(model: Any, inputs: Any) -> tuple[Reordering, float]:
     """A model's graphs as ExecuTorch plans them, with in-place reuse allowed."""
-    from runtime import edge_of, lower
-
     from lowtide.executorch import MemoryPlanningPass, planning_pass
+    from runtime import edge_of, lower
 
     kept: list[tuple[Reordering, float]] = []
     original = planning_pass.reorder_modules

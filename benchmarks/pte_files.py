@@ -28,7 +28,7 @@ from lowtide.base.errors import LowtideError
 from lowtide.executorch import MemoryPlanningPass, audit, repack
 
 _TESTS = Path(__file__).parents[1] / "tests"
-sys.path[:0] = [str(_TESTS), str(_TESTS / "on_executorch")]
+sys.path.insert(0, str(_TESTS / "helpers"))
 
 Model = tuple[torch.nn.Module, tuple[torch.Tensor, ...]]
 

@@ -24,7 +24,7 @@ from lowtide.ir.request import Request
 from lowtide.replay import replay
 from lowtide.sources import load
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 
 def main() -> None:

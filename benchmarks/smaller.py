@@ -34,7 +34,7 @@ from rich.table import Table
 from lowtide.executorch import FoldConstants
 
 _TESTS = Path(__file__).parents[1] / "tests"
-sys.path[:0] = [str(_TESTS), str(_TESTS / "on_executorch")]
+sys.path.insert(0, str(_TESTS / "helpers"))
 
 CHOICES: dict[str, dict[str, bool]] = {
     "-O0": {},

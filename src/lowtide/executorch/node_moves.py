@@ -1,7 +1,7 @@
 """Which nodes only move bytes: ``frontends.torch_export.moves``, for tensors that ExecuTorch has specs of.
 
 The kernels still run. Each was tried on the real runtime with source and destination in one place, or one
-inside the other (``tests/on_executorch/test_kernels_moves.py``): it writes what it reads to where it was.
+inside the other (``tests/executorch/test_kernels_moves.py``): it writes what it reads to where it was.
 Pads are left out, since their kernel refuses tensors that overlap; and so is, but for clones, any other order
 of dimensions than the usual, since ``cat`` takes no notice of it.
 """

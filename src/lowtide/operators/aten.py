@@ -2,7 +2,7 @@
 
 PyTorch tags what is element-wise; those kernels take an ``out`` that is one of their inputs, as in-place
 operators do. A few that read whole rows take it too. Each was tried with ``out`` over the input, in many
-shapes, types and strides (``tests/test_inplace_aten.py``). An input counts if its elements lie as the
+shapes, types and strides (``tests/operators/test_aten.py``). An input counts if its elements lie as the
 output's do: one type, the same sizes, the same strides. Where there are two complex inputs none counts: their
 products and quotients are rounded by the loop that strides and compiler make, which is another one in place.
 What has no ``out`` variant is left out, since nobody could run it in place.

@@ -1,14 +1,14 @@
 """Which of ExecuTorch's kernels may write their output exactly over an input.
 
 Every operator listed was tried on the real runtime, with the output over the input, in many shapes, types and
-memory formats (``tests/on_executorch/test_kernels.py``; the verdicts are in ``docs/inplace.md``), and gave
+memory formats (``tests/executorch/test_kernels.py``; the verdicts are in ``docs/inplace.md``), and gave
 the bits that it gives elsewhere. Their kernels, portable and optimised, read an element, or a row, before
 they write it, and never look at it again. An input counts if its elements lie in memory as the output's do:
 one type, the same sizes (or symbols, where they are dynamic), the same order of dimensions. So nothing that
 is broadcast counts, and no comparison of numbers into booleans.
 
 Kernels that only move bytes still run where they are elided. Each was tried with source and destination in
-one place, or one inside the other (``tests/on_executorch/test_kernels_moves.py``): it writes what it reads to
+one place, or one inside the other (``tests/executorch/test_kernels_moves.py``): it writes what it reads to
 where it was. Pads are left out, since their kernel refuses tensors that overlap; and so is, but for clones,
 any other order of dimensions than the usual, since ``cat`` takes no notice of it.
 """
