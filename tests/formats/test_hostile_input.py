@@ -262,7 +262,7 @@ def test_hostile_files(suffix: str, case: str, tmp_path: Path) -> None:
     content, why = {"csv": CSV, "json": JSON}[suffix][case]
     path = tmp_path / f"hostile.{suffix}"
     path.write_bytes(content)
-    for read in (read_csv if suffix == "csv" else read_json, load):
+    for read in (read_csv if suffix == "csv" else read_json, open_source):
         with pytest.raises(LowtideError) as caught:
             read(path)
         assert why in one_line(caught, str(path))
@@ -272,7 +272,7 @@ def test_the_sound_document_is_sound() -> None:
     assert isinstance(from_json(SOUND.decode()), Problem)
 
 
-READERS: list[Callable[[Path], object]] = [read_csv, read_json, load, detect]
+READERS: list[Callable[[Path], object]] = [read_csv, read_json, open_source]
 
 
 @pytest.mark.parametrize("read", READERS)
