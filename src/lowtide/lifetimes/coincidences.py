@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def find_coincidences(
     flow: FlowGraph, liveness: Liveness, classes: Classes, lifetimes: dict[int, Lifetime]
 ) -> list[tuple[int, int]]:
-    """Pairs of classes, ``(output, input)``, that may lie in exactly the same bytes; in clock order.
+    """Pairs of classes that may lie in exactly the same bytes; in clock order.
 
     Args:
         flow: program points, with what kernels allow at each.
@@ -52,7 +52,8 @@ def find_coincidences(
             looked_at = set(point.reads).intersection(held)
             if read not in looked_at or not looked_at <= over[written]:
                 continue  # other reads of the same bytes, which may not be written over
-            allowed.setdefault((output, dying), set()).add(tick)
+            # A pair may change roles: a loop's carry is written over by the body, and written over it again.
+            allowed.setdefault((min(output, dying), max(output, dying)), set()).add(tick)
     return [
         pair
         for pair, ticks in allowed.items()
