@@ -1,5 +1,6 @@
 # make demo   plan real models, end to end
-# make test   every test but the slow ones; test-oldest, test-newest: with other versions of ExecuTorch and PyTorch
+# make test   every test but the slow ones; test-core: those that need no PyTorch, in an environment without it;
+#             test-oldest, test-newest: those that need it, with other versions of ExecuTorch and PyTorch
 # make docs   the documentation site, in build/site
 # Each sets up what it needs in .venv (or .venv-oldest, .venv-newest); a second run finds it there.
 
@@ -7,20 +8,22 @@ PYTHON ?= python3
 VENV := .venv
 CONSTRAINTS := constraints.txt
 EXTRAS := executorch,dev,docs
+BASE := torch executorch
+TESTS :=
 BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' | sort)
 KERNEL := CMakeLists.txt pyproject.toml $(wildcard native/*/*.cpp native/*/*.hpp)
 # Constraints hold the versions that are tested; without them pip would take the newest torch.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint $(CONSTRAINTS)
 
-.PHONY: help demo test test-oldest test-newest test-slow test-native lint format bench docs clean FORCE
+.PHONY: help demo test test-core test-oldest test-newest test-slow test-native lint format bench docs clean FORCE
 
 help:
 	@sed -n 's/^# //p' Makefile
 
 $(VENV)/.tools: $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) torch executorch
+	$(if $(BASE),$(PIP) $(BASE))
 	$(PIP) "scikit-build-core>=0.11" "nanobind>=2.7" cmake ninja
 	@touch $@
 
@@ -36,11 +39,15 @@ demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest -m "not slow" -n auto
+	$(BIN)/python -m pytest -m "not slow" -n auto $(TESTS)
 
-# The same tests with the oldest and the newest versions of ExecuTorch and PyTorch, in environments of their own.
+test-core:
+	$(MAKE) test VENV=.venv-core BASE= EXTRAS=dev
+
+# What depends on PyTorch and ExecuTorch, with the oldest and the newest versions, in environments of their own.
 test-oldest test-newest: test-%:
-	$(MAKE) test VENV=.venv-$* CONSTRAINTS=constraints-$*.txt EXTRAS=executorch,dev
+	$(MAKE) test VENV=.venv-$* CONSTRAINTS=constraints-$*.txt EXTRAS=executorch,dev \
+	  TESTS="tests/executorch tests/frontends tests/operators tests/replay tests/transforms"
 
 test-slow: $(VENV)/.installed
 	$(BIN)/python -m pytest -m slow -n auto
