@@ -194,6 +194,7 @@ def test_compare_follows_the_bytes_of_what_runs() -> None:
     """Also where a front end follows them itself, as that of a .pte does: each plan's; faults are told."""
     from lowtide import Buffer, Problem, VerificationError, Violation
     from lowtide.cli.compare import _row
+    from lowtide.cli.options import Searched
     from lowtide.frontends.front_end import Source
 
     problem = Problem((Buffer("a", 8, ((0, 2),)), Buffer("b", 8, ((2, 4),))))
@@ -203,10 +204,10 @@ def test_compare_follows_the_bytes_of_what_runs() -> None:
         followed.append(plan)
         return [Violation("lost", "b loses its bytes")] if plan.packer == "greedy" else []
 
-    _, plan = _row(Source(problem, follow=follow), "auto", "joint", 1.0)
+    _, plan = _row(Source(problem, follow=follow), "auto", "joint", Searched(timeout=1.0))
     assert followed == [plan]
     with pytest.raises(VerificationError, match="b loses its bytes"):
-        _row(Source(problem, follow=follow), "greedy", "joint", 1.0)
+        _row(Source(problem, follow=follow), "greedy", "joint", Searched(timeout=1.0))
 
 
 def test_a_warning_of_versions_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

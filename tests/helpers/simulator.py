@@ -320,7 +320,7 @@ class Simulator:
             if storage not in read:
                 self.bytes.write(storage, contents[storage])
         for location in reads:
-            if location.storage not in (*whole, *some, *over.values()):
+            if location.storage not in {*whole, *some}.union(*over.values()):
                 self.read(location, ", having written,")
         for storage in whole:
             if storage in read:
@@ -333,9 +333,9 @@ class Simulator:
         location = self.locate(frame, value)
         return location.storage if location is not None and location.layout else None
 
-    def written_over(self, frame: Frame, step: Step) -> dict[int, int]:
-        """By storage written, one read that lies in exactly its bytes, where the kernel allows that."""
-        found = {}
+    def written_over(self, frame: Frame, step: Step) -> dict[int, set[int]]:
+        """By storage written, those read that lie in exactly its bytes, where the kernel allows that."""
+        found: dict[int, set[int]] = {}
         for written, value in step.overwrites:
             allowed = {v for w, v in step.overwrites if w == written}
             a, b = self.covered(frame, written), self.covered(frame, value)
@@ -343,7 +343,7 @@ class Simulator:
             if a is None or b is None or a == b or b in others or self.bytes.sizes[a] != self.bytes.sizes[b]:
                 continue
             if a in self.bytes.place and self.bytes.place[a] == self.bytes.place.get(b):
-                found[a] = b
+                found.setdefault(a, set()).add(b)
         return found
 
     def matched(self, frame: Frame, step: Step, written: int) -> list[tuple[int, int, int, int]]:

@@ -129,10 +129,10 @@ def attempts(operator: Any, maker: Maker) -> Iterator[tuple[list[Any], int]]:
         results = list(results) if isinstance(results, (tuple, list)) else [results]
         if not all(isinstance(result, torch.Tensor) for result in results):
             continue
-        stand_in = {id(v): laid_out(v) for v in values if isinstance(v, torch.Tensor)}
+        stand_in = {id(v): laid_out(v, {}) for v in values if isinstance(v, torch.Tensor)}
         metas = [stand_in.get(id(v), v) for v in values]
         meta_args, meta_kwargs = positional(operator, metas)
-        for _, over in overwrites_of(operator, meta_args, meta_kwargs, [laid_out(r) for r in results]):
+        for _, over in overwrites_of(operator, meta_args, meta_kwargs, [laid_out(r, {}) for r in results]):
             yield values, next(i for i, meta in enumerate(metas) if meta is over)
 
 
@@ -203,7 +203,7 @@ def test_out_over_arguments_of_all_kinds(dtype: Any) -> None:
 
 def allowed(operator: Any, *args: Any) -> list[int]:
     """Positions of the arguments that a result like the first of them may lie over."""
-    pairs = overwrites_of(operator, args, {}, [laid_out(torch.empty_like(args[0]))])
+    pairs = overwrites_of(operator, args, {}, [laid_out(torch.empty_like(args[0]), {})])
     return [i for _, argument in pairs for i, given in enumerate(args) if given is argument]
 
 

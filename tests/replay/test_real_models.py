@@ -34,7 +34,7 @@ def test_real_models(name: str) -> None:
     plan = plan_problem(loaded.problem)
     assert verify(plan, loaded.program).followed
     assert plan.arena_bytes == plan.lower_bound_bytes == plan.live_peak_bytes
-    report = replay(loaded.imported, plan, inputs)
+    report = replay(loaded.origin, plan, inputs)
     assert report.runs == 2
     assert report.eager_differences == ()
 
@@ -51,4 +51,4 @@ def test_control_flow_models(name: str, policy: str) -> None:
             loaded = load(program, request)
             plan = plan_problem(loaded.problem, hierarchy=policy)  # type: ignore[arg-type]
             verify(plan, loaded.program)
-            replay(loaded.imported, plan, cases)
+            replay(loaded.origin, plan, cases)

@@ -226,7 +226,7 @@ def test_a_replay_takes_the_options_of_its_plan() -> None:
         replay(program, plan)
     assert replay(program, plan, plan_inputs=False).runs == 2
     loaded = load(program, Request(plan_inputs=False))
-    assert replay(loaded, plan).runs == replay(loaded.imported, plan, times=2).runs == 2
+    assert replay(loaded, plan).runs == replay(loaded.origin, plan, times=2).runs == 2
     with pytest.raises(InputError, match="plan_inputs: the program was imported before"):
         replay(loaded, plan, plan_inputs=False)
     with pytest.raises(TypeError, match="unexpected option 'plan_input'"):

@@ -172,7 +172,7 @@ def test_outputs_over_inputs(name: str) -> None:
     assert shared.peak_bytes == plan.lower_bound_bytes
     assert not [a for a in shared.advice if a.kind == "in_place"]
     assert lowtide.verify(plan, exported, in_place=True).followed
-    assert replay(load(exported, Request(in_place=True)).imported, plan, inputs).runs == 2
+    assert replay(load(exported, Request(in_place=True)).origin, plan, inputs).runs == 2
 
 
 class LateMask(torch.nn.Module):
