@@ -155,8 +155,10 @@ class Meddler(MemoryPlanningPass):
 
 def test_specs_that_are_changed_behind_the_pass() -> None:
     x = torch.ones(4, 8)
+    planning = Meddler()
+    manager = lower(edge_of(Weighed(), (x, x)), planning).manager
     with pytest.raises(VerificationError, match="no tensor is there in its turn"):
-        lower(edge_of(Weighed(), (x, x)), Meddler())
+        verify_program(manager, planning)
 
 
 def test_a_program_that_is_unsafe_as_planned() -> None:

@@ -88,7 +88,8 @@ def lower(edge: Any, planning: Any, initialised: Sequence[str] | None = None, **
         manager = copy.deepcopy(edge).to_executorch(
             ExecutorchBackendConfig(memory_planning_pass=planning, passes=passes, **config)
         )
-    if isinstance(planning, (dict, MemoryPlanningPass)):
+    passes_used = planning.values() if isinstance(planning, dict) else (planning,)
+    if all(type(used) is MemoryPlanningPass for used in passes_used):
         verify_program(manager, planning)
     return Lowered(manager, manager.buffer)
 

@@ -105,7 +105,7 @@ FoldLimit = Annotated[
         "--fold-limit",
         metavar="SIZE",
         show_default=False,
-        help="Bytes by which constants may grow for it, such as 64KiB.",
+        help="Bytes by which the file may grow for it, such as 64KiB.",
     ),
 ]
 Reorder = Annotated[bool, typer.Option("--reorder", help="Move independent steps to lower the peak.")]

@@ -17,7 +17,7 @@ class FoldConstants(ExportedProgramPassBase):  # type: ignore[misc]
         edge = edge.transform(ExportedProgramPassManager([fold]))
 
     Args:
-        limit: bytes by which the constants of a method may grow; None for as much as it takes.
+        limit: bytes by which a method may grow in the file; None for as much as it takes.
 
     ``folded`` holds what was done, one entry a method.
     """

@@ -120,6 +120,8 @@ def _missing(method: str, plan: Plan, emitted: list[TensorValue], alignment: int
     for buffer, offset in zip(plan.problem.buffers, plan.offsets, strict=True):
         place = Place(buffer.arena, offset, offset + buffer.size)
         later = turns.get(place, [])
+        if buffer.kind == "scratch" and later:
+            continue  # made before the results of its step, and planned after them: it has no turn
         next_turn = bisect_right(later, last)
         if next_turn < len(later):
             last = later[next_turn]

@@ -29,7 +29,7 @@ class Request:
         elide_copies: whether what a step copies may lie where the copy is.
         fold_constants: whether what depends on an exported program's parameters and constants alone is
             computed ahead of time.
-        fold_limit: bytes by which the constants may grow for it; None for as much as it takes.
+        fold_limit: bytes by which the file may grow for it; None for as much as it takes.
         reorder: whether independent steps of an exported program may move, so that fewer bytes are alive.
         capacity: bytes that a plan may take, as a number or such as ``"256KiB"``: of the only arena, or by
             memory id.

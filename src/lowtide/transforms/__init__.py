@@ -61,7 +61,7 @@ def transform(
     Args:
         program: what torch.export made.
         fold_constants: whether to compute what depends on parameters and constants alone.
-        fold_limit: bytes by which the constants may grow for it.
+        fold_limit: bytes by which the file may grow for it.
         reorder: whether to move independent steps so that fewer bytes are alive at the peak. The new order is
             taken if a plan of it that is found at once is smaller than any plan of the old one can be: then
             it is better under every search, and the same program gives the same order everywhere.

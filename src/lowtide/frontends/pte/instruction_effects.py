@@ -101,7 +101,7 @@ def computed_numbers(method: Method) -> frozenset[int]:
             operator = operator_named(name)
             known = operator is not None and len(args) >= len(operator._schema.arguments)
             found.update(args[len(operator._schema.arguments) :] if known else args)
-    return frozenset(found - method.tensors.keys())
+    return frozenset(found - method.tensors.keys() - method.members.keys())
 
 
 def _is_number_only(name: str) -> bool:
