@@ -108,8 +108,8 @@ def fold_constants(program: ExportedProgram, *, limit: int | None = None) -> Fol
 
     Args:
         program: an export, in ATen's or the edge dialect.
-        limit: bytes by which the file may grow in all: its constants, less what the steps took that are
-            gone (``STEP_BYTES`` each); None for as much as it takes. What would grow it most is given up first.
+        limit: bytes by which the file may grow in all: its constants, less what the steps took that are gone
+            (``STEP_BYTES`` each); None for as much as it takes. What would grow it most is given up first.
 
     Raises:
         InputError: the limit is negative.
