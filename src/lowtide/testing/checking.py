@@ -92,8 +92,9 @@ def check_front_end(
     """Try a front end on files or objects of its format.
 
     Each is read and loaded, twice, to the same problem; planned under every choice of techniques, where the
-    front end has such; verified; taken through JSON; and simulated. Its judge judges each file. A front end
-    that rewrites writes each file again, and what it wrote is read, judged and tried just the same.
+    front end has such; verified; taken through JSON; and simulated. Its judge judges each file, and the
+    plan of one that it calls safe is simulated too. A front end that rewrites writes each file again, and what
+    it wrote is read, judged and tried just the same.
 
     Args:
         front_end: need not be registered.
@@ -139,7 +140,8 @@ class _Trial:
         """One file, and the one that the front end makes of it."""
         value = self.read(data, label, suffix)
         sources = self.check_value(value, label)
-        self.judge(value, label)
+        if isinstance(self.front_end, Judge) and self.judge(value, label):
+            self.check_own_plans(sources, label)
         if not isinstance(self.front_end, Rewriter):
             return
         with self.step(label, "rewrite"):
@@ -155,6 +157,7 @@ class _Trial:
         same = [_asked(source) for source in sources] == [_asked(source) for source in back]
         self.want(same, again, "holds other programs or buffers than before")
         self.want(self.judge(value, again), again, "is not safe by its own judge")
+        self.check_own_plans(back, again)
         self.rewritten += 1
 
     def read(self, data: bytes, label: str, suffix: str) -> Any:
@@ -184,10 +187,13 @@ class _Trial:
                     continue
                 name = f"{label} {source.name}".rstrip()
                 self.check_plan(source, name, rewritten=rewritten)
-        for source in first:
+        return first
+
+    def check_own_plans(self, sources: Sequence[Source], label: str) -> None:
+        """The plans that a file holds, which are said to be right."""
+        for source in sources:
             if source.plan is not None and not source.plan.problem.has_permissions:
                 self.follow(source, source.plan, f"{label} {source.name}".rstrip() + ", its own plan")
-        return first
 
     def load(self, value: Any, request: Request, label: str) -> Sequence[Source]:
         with self.step(label, "load"):
