@@ -178,6 +178,7 @@ _DOTTED = re.compile(r"(?<![\w./-])lowtide(?:\.[A-Za-z_]\w*)+")
 _NO_MODULES = {
     *(f"lowtide.{kind}" for kind in ("problem", "plan", "explanation", "difference", "budget")),  # formats
     *("lowtide.packers", "lowtide.front_ends"),  # groups of entry points
+    "lowtide.__name__",
 }
 
 
