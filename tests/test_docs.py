@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import runpy
 import shlex
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -170,3 +172,78 @@ def test_the_firmware_page_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         subprocess.run(["gcc", *strict, "-c", "use.c", "-o", "use.o"], check=True, cwd=tmp_path)
     header = (tmp_path / "model_plan.h").read_text()
     assert all(line in header for line in offsets.splitlines())
+
+
+_DOTTED = re.compile(r"(?<![\w./-])lowtide(?:\.[A-Za-z_]\w*)+")
+_NO_MODULES = {
+    *(f"lowtide.{kind}" for kind in ("problem", "plan", "explanation", "difference", "budget")),  # formats
+    *("lowtide.packers", "lowtide.front_ends"),  # groups of entry points
+    "lowtide.__name__",
+}
+
+
+@cache
+def _names_of(file: Path) -> dict[str, ast.AST]:
+    """What a module has, by name, as its text tells: nothing is imported, so this is quick."""
+    found: dict[str, ast.AST] = {}
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found[node.name] = node
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.update({(alias.asname or alias.name).partition(".")[0]: node for alias in node.names})
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found.update({target.id: node for target in targets if isinstance(target, ast.Name)})
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+            found.setdefault(node.value, node)  # names that a package imports when they are first used
+    return found
+
+
+def _resolves(name: str) -> bool:
+    """Whether a dotted name leads to a module of Lowtide, or to something in one."""
+    place, (_, *parts) = HERE / "src" / "lowtide", name.split(".")
+    while parts and ((place / parts[0]).is_dir() or (place / f"{parts[0]}.py").is_file()):
+        place = place / parts.pop(0)
+        if not place.is_dir():
+            place = place.with_suffix(".py")
+            break
+    if not parts:
+        return True
+    file = place / "__init__.py" if place.is_dir() else place
+    if not file.is_file() or parts[0] not in _names_of(file):
+        return place.is_dir() and (place / f"{parts[0]}.pyi").is_file()
+    node = _names_of(file)[parts[0]]
+    if len(parts) == 1 or not isinstance(node, ast.ClassDef):
+        return True
+    members = {child.name for child in node.body if isinstance(child, ast.FunctionDef)}
+    members |= {
+        child.target.id
+        for child in node.body
+        if isinstance(child, ast.AnnAssign) and isinstance(child.target, ast.Name)
+    }
+    return bool(node.bases) or parts[1] in members
+
+
+def test_every_dotted_name_leads_somewhere() -> None:
+    """In pages and docstrings: a module that moved takes its mentions along."""
+    lost = [
+        f"{file.relative_to(HERE)}: {name}"
+        for file in (*PAGES, HERE / "CHANGELOG.md", *sorted((HERE / "src").rglob("*.py")))
+        for name in dict.fromkeys(_DOTTED.findall(file.read_text()))
+        if name not in _NO_MODULES and not _resolves(name)
+    ]
+    assert lost == []
+
+
+def test_a_dotted_name_that_leads_nowhere_is_found() -> None:
+    assert _resolves("lowtide.ir.plan.Plan.arena_bytes")
+    assert _resolves("lowtide.verify")
+    assert _resolves("lowtide._kernel")
+    for name in (
+        "reorder",
+        "ir.problem.Plan",
+        "pack.hierarchies",
+        "ir.plan.Plan.nothing",
+        "frontends.memory",
+    ):
+        assert not _resolves(f"lowtide.{name}"), name

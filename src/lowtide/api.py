@@ -80,7 +80,7 @@ def plan_source(source: Source, *, packer: str, hierarchy: Hierarchy, options: r
             options=options,
             limit=lambda problem: with_capacity(problem, request.capacity),
         )
-    return replace(found, applied=(*source.applied, *found.applied)) if source.applied else found
+    return replace(found, applied=(*source.applied, *found.applied), extra={**source.extra, **found.extra})
 
 
 def verify(plan: Plan, source: Any = None, **request: Any) -> Report:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -184,3 +186,60 @@ def validate(kind: Any, document: object) -> None:
 @cache
 def validator(kind: Any) -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(json_schema(kind))
+
+
+EXTRA = {
+    "toy.front_end": {"version": 2, "opcodes": [3, 1], "notes": {"why": "é", "exact": True, "ratio": 0.5}},
+    "somebody.else": {"version": 1, "none": None, "big": 2**70},
+}
+
+
+def test_what_others_add_comes_back_whoever_knows_it() -> None:
+    plan = replace(small_plan(), extra=EXTRA)
+    text = plan_to_json(plan)
+    jsonschema.validate(json.loads(text), json_schema("plan"))
+    assert json.loads(text)["extra"] == EXTRA
+    back = plan_from_json(text)
+    assert back.extra == plan.extra
+    assert plan_to_json(back) == text
+    assert back == small_plan(), "what is added is not compared"
+    assert pickle.loads(pickle.dumps(back)).extra == plan.extra
+
+
+def test_nothing_added_is_nothing_written() -> None:
+    assert '"extra"' not in plan_to_json(small_plan())
+
+
+def test_nobody_changes_what_was_added() -> None:
+    opcodes = [3, 1]
+    plan = replace(small_plan(), extra={"toy": {"version": 1, "opcodes": opcodes, "more": {}}})
+    opcodes.append(9)
+    assert plan.extra["toy"]["opcodes"] == (3, 1)
+    for change in (plan.extra, plan.extra["toy"], plan.extra["toy"]["more"]):
+        with pytest.raises(TypeError):
+            change["new"] = 1  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ([], "extra: an object|extra: a list is not an object"),
+        ({"toy": []}, "extra.toy: needs fields"),
+        ({"toy": {}}, "extra.toy: needs fields"),
+        ({"toy": {"version": 0}}, "extra.toy: needs fields"),
+        ({"toy": {"version": True}}, "extra.toy: needs fields"),
+        ({"toy": {"version": "1"}}, "extra.toy: needs fields"),
+    ],
+)
+def test_what_is_added_needs_a_version(extra: Any, message: str) -> None:
+    document = json.loads(plan_to_json(small_plan())) | {"extra": extra}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, json_schema("plan"))
+    with pytest.raises(InputError, match=message):
+        plan_from_json(json.dumps(document))
+
+
+@pytest.mark.parametrize("value", [{1}, float("nan"), object(), {1: 2}])
+def test_what_is_added_is_json(value: Any) -> None:
+    with pytest.raises(InputError, match=r"extra\.toy\.x: "):
+        replace(small_plan(), extra={"toy": {"version": 1, "x": value}})

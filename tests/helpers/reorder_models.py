@@ -10,8 +10,8 @@ from random import Random
 from lowtide.ir.program import Program
 from lowtide.lifetimes.liveness import bits
 from lowtide.lifetimes.lowering import lower
+from lowtide.testing import random_program
 from lowtide.transforms.reorder.work import Instant, LiveRange, Model, Sharing, Work
-from random_regions import random_program
 
 
 def random_model(random: Random, steps: int = 8) -> Model:

@@ -18,11 +18,10 @@ from lowtide.lifetimes.timeline import problem_of_flow
 from lowtide.pack.hierarchy import POLICIES
 from lowtide.pack.planner import plan_problem
 from lowtide.pack.registry import Options
+from lowtide.testing import random_program, simulate
 from lowtide.verifier.checks import verify
 from lowtide.verifier.ownership import check_ownership
 from mutants import MUTATIONS, mutants
-from random_regions import random_program
-from wrong_plans import wrong_on
 
 PACKERS = ("auto", "first-fit", "best-fit", "first-fit-area")
 SIMULATED = tuple(kind for kind in MUTATIONS if kind not in ("forget", "shrink"))
@@ -54,11 +53,10 @@ def check_plans(
 ) -> None:
     """All four combinations are verified, and right on every path tried."""
     program = program_of(random, steps, sequential)
-    flow = lower(program)
     for in_place, elide in TECHNIQUES:
         plan = plan_of(program, in_place, elide, random)
         verify(plan, program)
-        assert wrong_on(flow, plan, limit) == ""
+        assert simulate(program, plan, paths=limit).fault == ""
         offsets = dict(zip((b.id for b in plan.problem.buffers), plan.offsets, strict=True))
         seen["reused"] += sum(offsets[a] == offsets[b] for a, b in plan.problem.may_coincide)
         seen["placed"] += len(plan.problem.placements)
@@ -100,7 +98,7 @@ def judge(
     trials += [(without_leave(program, random), plan, "leave") for _ in range(2)]
     for judged, wrong, kind in trials:
         faults = check_ownership(judged, wrong)
-        seen = wrong_on(lower(judged), wrong, limit)
+        seen = simulate(judged, wrong, paths=limit).fault
         assert faults or not seen, f"{kind} is accepted, and {seen}"
         if not faults:
             verdicts["harmless"] += 1

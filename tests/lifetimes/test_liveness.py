@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lowtide.ir.flow import FlowGraph, Point
 from lowtide.lifetimes.liveness import solve
 from lowtide.lifetimes.lowering import lower
-from random_regions import random_program
+from lowtide.testing import random_program
 
 
 def slow(flow: FlowGraph) -> tuple[list[set[int]], list[set[int]]]:

@@ -9,8 +9,8 @@ import pytest
 from lowtide.ir.program import Program, Region, Step, Storage, Value
 from lowtide.lifetimes.timeline import build_problem
 from lowtide.pack.bounds import live_peak
+from lowtide.testing import random_program
 from lowtide.transforms.recompute import _candidates, advise, work_of
-from random_regions import random_program
 from reorder_models import meaning
 
 

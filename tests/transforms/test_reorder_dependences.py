@@ -9,12 +9,12 @@ import pytest
 from lowtide.ir.program import Call, Program, Region, Step, Storage, Value
 from lowtide.lifetimes.liveness import solve
 from lowtide.lifetimes.lowering import lower
+from lowtide.testing import random_program
 from lowtide.transforms.reorder import reorder
 from lowtide.transforms.reorder.dependences import RegionLayout, dependences
 from lowtide.transforms.reorder.modelling import Modeller
 from lowtide.transforms.reorder.reordering import with_order
 from lowtide.verifier.checks import verify
-from random_regions import random_program
 from reorder_models import all_orders, meaning
 
 

@@ -15,10 +15,10 @@ from lowtide.ir.program import Program
 from lowtide.lifetimes.lowering import lower
 from lowtide.lifetimes.timeline import problem_of_flow
 from lowtide.pack.planner import plan_problem
+from lowtide.testing import random_program
 from lowtide.verifier.addresses import Addresses, Range, meetings
 from lowtide.verifier.ownership import check_ownership
 from mutants import MUTATIONS, mutants
-from random_regions import random_program
 from slow_ownership import Fault, SlowOwnership
 
 SIMULATED = tuple(kind for kind in MUTATIONS if kind not in ("forget", "shrink"))

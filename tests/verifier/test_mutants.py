@@ -38,11 +38,11 @@ from lowtide.pack.planner import plan_problem  # noqa: E402
 from lowtide.replay import replay  # noqa: E402
 from lowtide.replay.arena_memory import SeparateMemory  # noqa: E402
 from lowtide.replay.interpreter import Interpreter  # noqa: E402
+from lowtide.testing import simulate  # noqa: E402
 from lowtide.verifier.checks import find_violations  # noqa: E402
 from lowtide.verifier.ownership import check_ownership  # noqa: E402
 from mutants import MUTATIONS, Mutant, mutants  # noqa: E402
 from random_graphs import random_graph  # noqa: E402
-from simulator import Dead, Simulator, WrongByteError, paths  # noqa: E402
 
 SMALL_MODELS = ("mobilenet_v2", "vit", "bert", "llama")
 COLUMNS = ("both", "path", "lifetime", "part", "whole", "value", "neither")
@@ -115,13 +115,7 @@ class Judge:
 
     def simulated(self, mutant: Mutant) -> bool:
         """Whether the simulator finds a fault on some path."""
-        dead: dict[int, Dead] = {}
-        try:
-            for seed, choose in enumerate(paths(300)):
-                Simulator(self.flow, mutant.plan, choose, seed, dead).run()
-        except WrongByteError:
-            return True
-        return False
+        return not simulate(self.imported.program, mutant.plan, paths=300).right
 
     def explain(self, message: str, kind: str, names: tuple[str, ...]) -> str:
         ticks = [int(tick) for tick in re.findall(r"\(tick (\d+)\)", message)]

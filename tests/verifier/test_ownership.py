@@ -21,10 +21,9 @@ from lowtide.lifetimes.lowering import lower
 from lowtide.lifetimes.timeline import problem_of_flow
 from lowtide.pack.hierarchy import POLICIES
 from lowtide.pack.planner import plan_problem
+from lowtide.testing import random_program, simulate
 from lowtide.verifier.ownership import check_ownership
 from mutants import MUTATIONS, mutants
-from random_regions import random_program
-from wrong_plans import wrong_on
 
 PACKERS = ("auto", "greedy", "first-fit", "best-fit", "naive")
 SIMULATED = tuple(kind for kind in MUTATIONS if kind not in ("forget", "shrink"))
@@ -53,7 +52,7 @@ def check_plans(random: Random, *, steps: int, limit: int, sequential: bool = Fa
     for policy in POLICIES:
         plan = plan_problem(problem, packer=random.choice(PACKERS[:1] * 3 + PACKERS), hierarchy=policy)
         assert check_ownership(program, plan) == []
-        assert wrong_on(flow, plan, limit) == ""
+        assert simulate(program, plan, paths=limit).fault == ""
         arenas.append(plan_problem(problem, packer="first-fit", hierarchy=policy).arena_bytes)
     assert arenas == sorted(arenas), "joint <= block <= stacked <= sum"
 
@@ -73,7 +72,7 @@ def judge_mutants(
     plan = plan_problem(problem_of_flow(flow), packer=random.choice(PACKERS[:4]), hierarchy=policy)
     for mutant in mutants(plan, random, count, SIMULATED):
         faults = check_ownership(program, mutant.plan)
-        wrong = wrong_on(flow, mutant.plan, limit)
+        wrong = simulate(program, mutant.plan, paths=limit).fault
         assert faults or not wrong, f"{mutant.kind} of {mutant.what} is accepted, and {wrong}"
         if not faults:
             verdicts[mutant.kind, "harmless"] += 1

@@ -8,7 +8,7 @@ A front end has a name and four functions (``FrontEnd``). One whose files hold p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, runtime_checkable
 
@@ -43,6 +43,7 @@ class Source:
         name: tells apart what one file holds, such as methods.
         remarks: for people.
         applied: what was changed before planning, for reports.
+        extra: what the front end adds to every plan, by its namespace; see ``Plan``.
         request: what was asked for.
     """
 
@@ -58,6 +59,7 @@ class Source:
     name: str = ""
     remarks: tuple[str, ...] = ()
     applied: tuple[Applied, ...] = ()
+    extra: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     request: Request = field(default_factory=Request)
 
     @property

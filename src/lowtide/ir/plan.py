@@ -7,11 +7,13 @@ module knows of neither.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lowtide.base.errors import LowtideError
+from lowtide.base.errors import InputError, LowtideError
+from lowtide.base.frozen import freeze
 
 if TYPE_CHECKING:
     from lowtide.ir.problem import Problem
@@ -75,6 +77,11 @@ class Plan:
         history: how the plan improved; not compared.
         applied: where the plan uses more than lifetimes, for reports; not compared.
         interrupted: whether Ctrl-C cut planning short, so that more time might find more; not compared.
+        extra: what a front end or a technique adds, by its namespace, each with a ``version`` of its own;
+            JSON values, which the plan's JSON carries on whoever knows them; not compared.
+
+    Raises:
+        InputError: an entry of ``extra`` has no version, or is not JSON.
     """
 
     problem: Problem
@@ -87,6 +94,15 @@ class Plan:
     history: tuple[Progress, ...] = field(default=(), compare=False)
     interrupted: bool = field(default=False, compare=False)
     applied: tuple[Applied, ...] = field(default=(), compare=False)
+    extra: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        extra = freeze(self.extra, "extra")
+        for namespace, entry in extra.items():
+            version = entry.get("version") if isinstance(entry, Mapping) else None
+            if type(version) is not int or version < 1:
+                raise InputError(f"extra.{namespace}: needs fields, and a version: a whole number from 1 on")
+        object.__setattr__(self, "extra", extra)
 
     @property
     def arena_bytes(self) -> int:

@@ -18,6 +18,8 @@ from lowtide.pack.hierarchy import pack_hierarchy
 from lowtide.pack.registry import Options, Packer, Packing, get
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lowtide.ir.problem import Arena
     from lowtide.pack.hierarchy import Hierarchy
 
@@ -80,6 +82,22 @@ def plan_problem(
         history=_merge_histories(uses, histories, starts),
         interrupted=interrupted,
     )
+
+
+def plan_at(problem: Problem, offsets: Sequence[int]) -> Plan:
+    """The plan that somebody else made, such as the one in a file: right or wrong, as the verifier will say.
+
+    Args:
+        problem: what is placed.
+        offsets: in the order of its buffers.
+    """
+    uses = []
+    for arena in problem.arenas:
+        part, positions = problem.part(arena)
+        peak = live_peak(part)
+        end = max(end_of(part.buffers, [offsets[i] for i in positions]), arena.reserved)
+        uses.append(ArenaUse(arena.id, end, peak, lower_bound(part, peak=peak)))
+    return Plan(problem, tuple(offsets), tuple(uses), packer="file")
 
 
 class _Budget:

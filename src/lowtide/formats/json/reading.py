@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _RULES = {"format", "version", "arenas", "may_coincide", "placements", "regions", "frees", "buffers"}
 _PROBLEM = frozenset(_RULES)
 _TOTALS = ("arena_bytes", "live_peak_bytes", "lower_bound_bytes")
-_MAKING = {"optimal", "packer", "hierarchy", "seconds", "arena_uses", "history", "applied"}
+_MAKING = {"optimal", "packer", "hierarchy", "seconds", "arena_uses", "history", "applied", "extra"}
 _PLAN = frozenset({*_RULES, *_TOTALS, *_MAKING})
 _ARENA = frozenset({"id", "capacity", "reserved"})
 _USE = _ARENA | {"bytes", "live_peak_bytes", "lower_bound_bytes"}
@@ -147,6 +147,7 @@ def _plan(fields: Fields) -> Plan:
         seconds=fields.seconds("seconds"),
         history=tuple(_progress(Fields(entry, where, _PROGRESS)) for entry, where in fields.items("history")),
         applied=tuple(_applied(Fields(entry, where, _APPLIED)) for entry, where in fields.items("applied")),
+        extra=_extra(fields),
     )
     _check_sizes(plan)
     _check_totals(fields, plan)
@@ -277,6 +278,14 @@ def _applied(record: Fields) -> Applied:
     return Applied(
         record.string("step"), record.string("technique"), record.string("written"), record.string("read")
     )
+
+
+def _extra(fields: Fields) -> dict[str, Any]:
+    """What namespaces that are not known here have added, as it is; the plan refuses what has no version."""
+    extra = fields.required("extra") if "extra" in fields else {}
+    if not isinstance(extra, dict):
+        refuse("extra", "an object with an entry for each namespace", extra)
+    return extra
 
 
 def _progress(record: Fields) -> Progress:

@@ -2,7 +2,8 @@
 
 The format is versioned and published: ``lowtide/schema/problem.schema.json`` and
 ``plan.schema.json``. A reader refuses a version that it does not know, so a field can only be added
-together with a new version.
+together with a new version; ``extra`` is where front ends and techniques add theirs, each with a version of
+its own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
 from lowtide.base.constants import PLAN_FORMAT, PROBLEM_FORMAT, VERSION
+from lowtide.base.frozen import thaw
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,6 +65,7 @@ def plan_to_json(plan: Plan) -> str:
                 {"step": use.step, "technique": use.technique, "written": use.written, "read": use.read}
                 for use in plan.applied
             ],
+            **({"extra": thaw(plan.extra)} if plan.extra else {}),
             **_rules(problem),
             "buffers": [_buffer(buffer, _place(plan, i, buffer)) for i, buffer in enumerate(problem.buffers)],
         }

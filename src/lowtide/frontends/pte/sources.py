@@ -14,9 +14,9 @@ from lowtide.frontends.pte.coinciding import permit_sharing, sharing_pairs
 from lowtide.frontends.pte.contents import contents_of
 from lowtide.frontends.pte.flow import layout_of, own_layout
 from lowtide.frontends.pte.methods import Place, alignment_in
-from lowtide.ir.plan import ArenaUse, Plan
-from lowtide.ir.problem import Arena, Problem, end_of
+from lowtide.ir.problem import Arena, Problem
 from lowtide.pack.bounds import live_peak, lower_bound
+from lowtide.pack.planner import plan_at
 
 if TYPE_CHECKING:
     from lowtide.frontends.pte.analysis import Analysis
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lowtide.frontends.pte.flow import Layout
     from lowtide.frontends.pte.reading import PteFile
     from lowtide.ir.flow import FlowGraph
+    from lowtide.ir.plan import Plan
     from lowtide.pack.techniques import Techniques
 
 
@@ -102,13 +103,7 @@ def _own_plan(analysis: Analysis, problem: Problem, alignment: int) -> Plan:
         offsets.append(place.start)
     if sharing_pairs(problem, offsets):
         problem, offsets = permit_sharing(problem, offsets, _at_fault(analysis, alignment))
-    uses = []
-    for arena in problem.arenas:
-        part, positions = problem.part(arena)
-        peak = live_peak(part)
-        end = end_of(part.buffers, [offsets[i] for i in positions])
-        uses.append(ArenaUse(arena.id, end, peak, lower_bound(part, peak=peak)))
-    return Plan(problem, tuple(offsets), tuple(uses), packer="file")
+    return plan_at(problem, offsets)
 
 
 def _at_fault(analysis: Analysis, alignment: int) -> set[str]:
