@@ -81,11 +81,11 @@ class PointWalker:
     def written_over(self, point: Point) -> dict[int, set[int]]:
         """By storage written, those read that lie in exactly its bytes, where the kernel allows that."""
         place, sizes = self.bytes.place, self.bytes.sizes
-        return {
-            written: read
-            for written, read in point.overwrites
-            if written in place and place[written] == place.get(read) and sizes[written] == sizes[read]
-        }
+        found: dict[int, set[int]] = {}
+        for written, read in point.overwrites:
+            if written in place and place[written] == place.get(read) and sizes[written] == sizes[read]:
+                found.setdefault(written, set()).add(read)
+        return found
 
     def copied(self, point: Point, written: int) -> list[Copied]:
         """What a storage copies; not what no path has written yet."""
