@@ -17,6 +17,7 @@ from executorch.exir.schema import KernelCall
 
 import cortex_m  # noqa: F401  (declares the operators)
 from lowtide.frontends.pte import PteFile
+from lowtide.frontends.pte.methods import offset_of
 
 _TYPES = {
     "BYTE": torch.uint8,
@@ -114,7 +115,7 @@ class ArenaMachine:
 
     def _span(self, tensor: Any) -> slice:
         assert tensor.allocation_info.memory_id == 1
-        start = tensor.allocation_info.memory_offset
+        start = offset_of(tensor.allocation_info)
         return slice(start, start + math.prod(tensor.sizes) * _TYPES[tensor.scalar_type.name].itemsize)
 
     # Values.
