@@ -1,5 +1,4 @@
-"""The operators that ship with the package, and what is read off their declarations, against PyTorch's
-own."""
+"""The operators that ship with the package, and what is read off their declarations, against PyTorch's."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """Imports when they are needed: a package's names on first use, and those of others without their chatter."""
-quietly."""
 
 from __future__ import annotations
 

@@ -85,8 +85,8 @@ def read_pte(data: bytes, name: str) -> PteFile:
     if data[4:8] != identifier.encode():
         found = data[4:8].decode("ascii", "replace")
         raise UnsupportedError(
-            f"{name}: has schema {found!r} and Lowtide reads {identifier!r}: export it with another "
-            f"executorch"
+            f"{name}: has schema {found!r} and Lowtide reads {identifier!r}: "
+            "export it with another executorch"
         )
     program_bytes, base = _layout(data, name)
     try:
@@ -94,16 +94,14 @@ def read_pte(data: bytes, name: str) -> PteFile:
     except UnknownFieldError as error:
         raise UnsupportedError(
             f"{name}: {error}: it was written by a newer ExecuTorch than Lowtide knows, or is damaged: "
-            f"export "
-            "it again"
+            "export it again"
         ) from None
     except DamagedError as error:
         raise InputError(f"{name}: is damaged or cut short: {error}: export it again") from None
     if program.version > _SCHEMA_VERSION:
         raise UnsupportedError(
-            f"{name}: has schema version {program.version} and Lowtide reads {_SCHEMA_VERSION}: export it "
-            f"with "
-            "another executorch"
+            f"{name}: has schema version {program.version} and Lowtide reads {_SCHEMA_VERSION}: "
+            "export it with another executorch"
         )
     check_program(program, len(data) - base if base else 0, name)
     return PteFile(name, data, program, program_bytes, base)

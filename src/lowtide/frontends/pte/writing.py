@@ -60,8 +60,8 @@ def _parse(file: PteFile) -> Any:
     """ExecuTorch's own Program of a file."""
     if importlib.util.find_spec("executorch") is None:
         raise UnsupportedError(
-            f"{file.name}: to write a .pte takes ExecuTorch, which is not installed: pip install "
-            f"'.[executorch]'"
+            f"{file.name}: to write a .pte takes ExecuTorch, which is not installed: "
+            "pip install '.[executorch]'"
         )
     with quiet_imports():
         from executorch.exir._serialize._flatbuffer_program import _flatbuffer_to_program
@@ -71,9 +71,8 @@ def _parse(file: PteFile) -> Any:
     except Exception as error:  # it checks nothing itself: whatever it trips over is in the bytes
         reason = show_name(" ".join(str(error).split())[:120])
         raise UnsupportedError(
-            f"{file.name}: the installed executorch cannot read it: {type(error).__name__}: {reason}: use "
-            f"the "
-            "version that wrote it"
+            f"{file.name}: the installed executorch cannot read it: {type(error).__name__}: {reason}: "
+            "use the version that wrote it"
         ) from None
 
 
