@@ -13,7 +13,6 @@ import re
 from typing import Any
 
 import torch
-from executorch.exir.schema import KernelCall
 
 import cortex_m  # noqa: F401  (declares the operators)
 from lowtide.frontends.pte import PteFile
@@ -41,7 +40,7 @@ class ArenaMachine:
         self.file, (self.plan,) = file, file.program.execution_plan
         (chain,) = self.plan.chains
         self.calls = [instruction.instr_args for instruction in chain.instructions]
-        assert all(isinstance(call, KernelCall) for call in self.calls), "no straight program"
+        assert all(type(call).__name__ == "KernelCall" for call in self.calls), "no straight program"
         self.arena = torch.zeros(self.plan.non_const_buffer_sizes[1], dtype=torch.uint8)
         self.garbage = torch.Generator().manual_seed(seed)
         self.live = self._liveness()

@@ -117,12 +117,12 @@ def test_the_roles_of_well_known_operators(name: str, expected: list[str]) -> No
 
 def test_declarations_with_all_that_the_language_has() -> None:
     text = (
-        "my::op.two(Tensor(a -> *) x, Tensor(b!)[] y, str s='a, (b', int[2] n=[1, 2], *, Tensor(c!)? z=None)"
+        "my::op.two(Tensor(a -> *) x, Tensor(b!)[] y, str s='a, (b', int[2] n=[1, 2], *, Tensor(c0!)? z=None)"
     )
     found = parse_signature(f"{text} -> (Tensor(a)[] rest, Tensor)")
     assert (found.namespace, found.base, found.overload) == ("my", "op", "two")
     assert [a.name for a in found.arguments] == ["x", "y", "s", "n", "z"]
-    assert [set(a.alias) for a in found.arguments] == [{"a", "*"}, {"b"}, set(), set(), {"c"}]
+    assert [set(a.alias) for a in found.arguments] == [{"a", "*"}, {"b"}, set(), set(), {"c0"}]
     assert [a.is_write for a in found.arguments] == [False, True, False, False, True]
     assert [a.is_out for a in found.arguments] == [False, False, False, False, True]
     assert [set(r.alias) for r in found.returns] == [{"a"}, set()]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _HEAD = re.compile(r"([\w:]+)(?:\.(\w+))?\(")
-_ALIAS = re.compile(r"\b(?:Tensor|[a-z]+)\(([a-z*|]+)(!?)(?:\s*->\s*([a-z*|]+))?\)")
+_ALIAS = re.compile(r"\b(?:Tensor|[a-z]+)\(([\w*|]+)(!?)(?:\s*->\s*([\w*|]+))?\)")
 """A type's alias annotation: sets of letters before and after the call, and whether it is written."""
 
 _QUOTED = re.compile(r"""(["'])(?:\\.|(?!\1)[^\\])*\1""")
