@@ -25,6 +25,7 @@ from cortex_m import MLPERF_TINY, lower_to_cortex_m, small_net
 from lowtide.base.errors import VerificationError
 from lowtide.executorch import MemoryPlanningPass, audit, repack
 from lowtide.frontends.pte import open_pte
+from lowtide.frontends.pte.methods import offset_of
 from lowtide.frontends.pte.sources import load_methods
 from lowtide.frontends.pte.writing import rewrite
 from runtime import Lowered, edge_of, lower
@@ -191,7 +192,7 @@ def test_scratch_over_what_its_step_reads_or_writes_is_found(over):
         if method.operators[i.instr_args.op_index].name == "cortex_m::quantized_conv2d"
     )
     *_, scratch, out = call.args[:14]
-    at = method.values[out if over == "out" else call.args[0]].val.allocation_info.memory_offset
+    at = offset_of(method.values[out if over == "out" else call.args[0]].val.allocation_info)
     wrong = rewrite(file, {"forward": {scratch: at}}, {})
     (finding, *_) = audit(wrong).findings
     assert scratch in finding.values

@@ -13,10 +13,10 @@ import re
 from typing import Any
 
 import torch
-from executorch.exir.schema import KernelCall
 
 import cortex_m  # noqa: F401  (declares the operators)
 from lowtide.frontends.pte import PteFile
+from lowtide.frontends.pte.methods import offset_of
 
 _TYPES = {
     "BYTE": torch.uint8,
@@ -40,7 +40,7 @@ class ArenaMachine:
         self.file, (self.plan,) = file, file.program.execution_plan
         (chain,) = self.plan.chains
         self.calls = [instruction.instr_args for instruction in chain.instructions]
-        assert all(isinstance(call, KernelCall) for call in self.calls), "no straight program"
+        assert all(type(call).__name__ == "KernelCall" for call in self.calls), "no straight program"
         self.arena = torch.zeros(self.plan.non_const_buffer_sizes[1], dtype=torch.uint8)
         self.garbage = torch.Generator().manual_seed(seed)
         self.live = self._liveness()
@@ -114,7 +114,7 @@ class ArenaMachine:
 
     def _span(self, tensor: Any) -> slice:
         assert tensor.allocation_info.memory_id == 1
-        start = tensor.allocation_info.memory_offset
+        start = offset_of(tensor.allocation_info)
         return slice(start, start + math.prod(tensor.sizes) * _TYPES[tensor.scalar_type.name].itemsize)
 
     # Values.

@@ -1,10 +1,12 @@
-"""Names of a package that are imported when they are first used, so that the package itself costs nothing."""
+"""Imports when they are needed: a package's names on first use, and those of others without their chatter."""
 
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -24,3 +26,14 @@ def lazy(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         return found
 
     return get
+
+
+@contextmanager
+def quiet_imports() -> Iterator[None]:
+    """Keep what others' packages log while they are imported from whoever reads our errors."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)

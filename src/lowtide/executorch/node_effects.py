@@ -1,18 +1,16 @@
-"""What a node of an ExecuTorch graph does to memory, read off its schema."""
+"""What a node of an ExecuTorch graph does to memory, by what its operator declares."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from executorch.exir import memory
 from torch import fx
 
 from lowtide.executorch.specs import nodes_in, spec_of, specs_of
-from lowtide.operators.schemas import known_name, schema_holder
+from lowtide.operators.schemas import known_name, roles, schema_arguments, schema_holder
 
 _NO_STEP = (memory.alloc, memory.view, memory.free, operator.getitem)
 """Nodes that run nothing: they name tensors that others write."""
@@ -52,10 +50,12 @@ def effect_of(node: fx.Node) -> NodeEffect | None:
     partial: list[Any] = []
     changed: list[Any] = []
     scratch: list[Any] = []
-    roles, name = _roles(schema)
-    for role, passed in _passed(roles, node):
-        if role == "read":
-            used = None if name else _first_user_of_alloc(passed)
+    named = known_name(schema)
+    for parameter, passed, role in roles(schema, schema_arguments(schema, node.args, node.kwargs)):
+        if role == "shape":
+            continue
+        if role in ("read", "viewed"):
+            used = None if named else _first_user_of_alloc(passed)
             if used is None:
                 reads.append(passed)
             elif len(passed.users) == 1:
@@ -70,9 +70,9 @@ def effect_of(node: fx.Node) -> NodeEffect | None:
         if role == "out":
             writes += mine
             continue
-        functional = bool(results) and not any(spec in results for spec in mine)
+        functional = parameter.is_write and bool(results) and not any(spec in results for spec in mine)
         changed += mine
-        if name == "copy_" and not functional:
+        if role == "filled" and not functional:
             writes += mine
         else:
             reads.append(passed)
@@ -80,8 +80,6 @@ def effect_of(node: fx.Node) -> NodeEffect | None:
                 partial.append(passed)
     if results:
         writes += [spec for spec in results if spec not in changed]
-    if name.startswith("sym_"):  # looks at sizes only
-        reads = []
     return NodeEffect(tuple(reads), tuple(dict.fromkeys(writes)), tuple(partial), tuple(scratch))
 
 
@@ -106,27 +104,7 @@ def _fills(node: fx.Node, argument: fx.Node) -> bool:
     schema = schema_holder(node.target) if node.op == "call_function" else None
     if schema is None:
         return True
-    roles, _ = _roles(schema)
-    return any(role != "read" and argument in nodes_in(passed) for role, passed in _passed(roles, node))
-
-
-def _passed(roles: tuple[tuple[str, str], ...], node: fx.Node) -> Iterator[tuple[str, Any]]:
-    """What a node passes, with what the operator does to it."""
-    for (_, role), passed in zip(roles, node.args, strict=False):
-        yield role, passed
-    for name, role in roles[len(node.args) :]:
-        if name in node.kwargs:
-            yield role, node.kwargs[name]
-
-
-@cache
-def _roles(operator: Any) -> tuple[tuple[tuple[str, str], ...], str]:
-    """Name and role (read, out, changed) of each argument of an operator; its own name, if it is known."""
-    schema = operator._schema
-    roles = []
-    for argument in schema.arguments:
-        role = "read"
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            role = "out" if argument.is_out else "changed"
-        roles.append((argument.name, role))
-    return tuple(roles), known_name(operator)
+    return any(
+        role in ("changed", "filled", "out") and argument in nodes_in(passed)
+        for _, passed, role in roles(schema, schema_arguments(schema, node.args, node.kwargs))
+    )

@@ -16,7 +16,8 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from lowtide.executorch.specs import layouts_of, own_spec_of, spec_of, specs_of
-from lowtide.operators.executorch import WHOLE, moves_of_kernel
+from lowtide.operators.executorch import WHOLE
+from lowtide.operators.moves import moves_of_kernel
 from lowtide.operators.schemas import schema_holder
 
 Move = tuple[Any, Any, int]

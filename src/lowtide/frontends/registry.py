@@ -1,13 +1,14 @@
 """The front ends by name, Lowtide's own and those of installed packages.
 
-Lowtide's own are found by their place: every package beside this file has a module ``front_end`` with an
-object ``FRONT_END``. A package of yours names such an object in an entry point of the group
+Lowtide's own are found by their place: every package beside this file that has a module ``front_end`` has an
+object ``FRONT_END`` in it. A package of yours names such an object in an entry point of the group
 ``lowtide.front_ends``. So adding a front end edits no other file.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Iterator
 from functools import cache
@@ -56,7 +57,8 @@ def format_options() -> dict[str, FormatOption]:
 def _built_in() -> tuple[FrontEnd, ...]:
     package = importlib.import_module("lowtide.frontends")
     found = sorted(module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg)
-    return tuple(_front_end(f"lowtide.frontends.{name}.front_end") for name in found)
+    modules = (f"lowtide.frontends.{name}.front_end" for name in found)
+    return tuple(_front_end(module) for module in modules if importlib.util.find_spec(module) is not None)
 
 
 def _front_end(module: str) -> Any:

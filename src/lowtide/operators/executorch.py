@@ -15,15 +15,6 @@ any other order of dimensions than the usual, since ``cat`` takes no notice of i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-from lowtide.operators.moves import moves_of
-from lowtide.operators.schemas import known_name
-
-if TYPE_CHECKING:
-    import torch
-
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -49,45 +40,17 @@ FIRST = _words(
 """These read whole rows, or change some elements: the first result may lie over the first argument, and over
 no other."""
 
-TRIED = frozenset(
-    [
-        "cat",
-        "stack",
-        "split_copy",
-        "split_with_sizes_copy",
-        "unbind_copy",
-        "slice_copy",
-        "narrow_copy",
-        "select_copy",
-        "view_copy",
-        "permute_copy",
-        "transpose_copy",
-        "t_copy",
-        "expand_copy",
-        "unsqueeze_copy",
-        "squeeze_copy",
-        "diagonal_copy",
-        "alias_copy",
-        "detach_copy",
-        "_clone_dim_order",
-    ]
+TRIED = _words(
+    """
+    cat stack split_copy split_with_sizes_copy unbind_copy slice_copy narrow_copy select_copy view_copy
+    permute_copy transpose_copy t_copy expand_copy unsqueeze_copy squeeze_copy diagonal_copy alias_copy
+    detach_copy _clone_dim_order
+    """
 )
 """Kernels that were run with source and destination in one place, or one inside the other."""
 
 WHOLE = frozenset({"_clone_dim_order", "alias_copy", "detach_copy"})
 """Of these, those that copy all that they are given; known without looking at sizes."""
 
-_ANY_ORDER = frozenset({"_clone_dim_order"})
+ANY_ORDER = frozenset({"_clone_dim_order"})
 """Of these, those that take notice of the order of dimensions."""
-
-
-def moves_of_kernel(
-    operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any], results: Sequence[torch.Tensor | None]
-) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
-    """Those of ``moves_of``, whose arguments it has, that the kernels make in place."""
-    name = known_name(operator)
-    if name not in TRIED:
-        return
-    for inner, outer, distance in moves_of(operator, args, kwargs, results):
-        if name in _ANY_ORDER or (inner.is_contiguous() and outer.is_contiguous()):
-            yield inner, outer, distance

@@ -16,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from lowtide.operators.conjugates import bits_of, with_bits
+from lowtide.operators.executorch import ANY_ORDER, TRIED
 from lowtide.operators.schemas import is_view, known_name
 from lowtide.operators.sizes import extent_of
 
@@ -78,6 +79,18 @@ def moves_of(
         others = pytree.tree_leaves((args[1:], kwargs))
         if view is not None and not any(isinstance(leaf, torch.Tensor) for leaf in others):
             yield from _shown(args[0], results, lambda base: view(base, *args[1:], **kwargs))
+
+
+def moves_of_kernel(
+    operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any], results: Sequence[torch.Tensor | None]
+) -> Iterator[Move]:
+    """Those of ``moves_of``, whose arguments it has, that ExecuTorch's kernels make in place."""
+    name = known_name(operator)
+    if name not in TRIED:
+        return
+    for inner, outer, distance in moves_of(operator, args, kwargs, results):
+        if name in ANY_ORDER or (inner.is_contiguous() and outer.is_contiguous()):
+            yield inner, outer, distance
 
 
 def _view(name: str, overload: str) -> Any:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import replace
 from random import Random
 
 import flatbuffers
@@ -18,9 +19,11 @@ from typer.testing import CliRunner
 from lowtide.base.errors import InputError, LowtideError, UnsupportedError
 from lowtide.cli.app import app
 from lowtide.executorch import MemoryPlanningPass, audit, repack
+from lowtide.frontends.flatbuffer.decoding import Decoder, UnknownFieldError
+from lowtide.frontends.flatbuffer.schema import Schema, Slot, parse_schema
+from lowtide.frontends.flatbuffer.tables import DamagedError
 from lowtide.frontends.pte import open_pte
-from lowtide.frontends.pte.flatbuffer import DamagedError, Schema, Slot, check, parse_schema
-from lowtide.frontends.pte.reading import program_schema
+from lowtide.frontends.pte.reading import program_decoder
 from lowtide.frontends.pte.writing import rewrite
 from pte_mutations import mutate
 from stock_files import files_of, methods_file, stock_file
@@ -109,7 +112,7 @@ def test_another_flatbuffer():
     builder.Finish(builder.EndObject(), file_identifier=b"TFL3")
     with pytest.raises(InputError, match="no ExecuTorch program"):
         open_pte(bytes(builder.Output()))
-    renamed = bytes(builder.Output()).replace(b"TFL3", program_schema().identifier.encode())
+    renamed = bytes(builder.Output()).replace(b"TFL3", program_decoder().schema.identifier.encode())
     with pytest.raises(LowtideError):
         open_pte(renamed)
 
@@ -117,27 +120,32 @@ def test_another_flatbuffer():
 def test_a_newer_schema():
     data = bytearray(stock_file("two_conds_added"))
     data[4:8] = b"ET13"
-    with pytest.raises(
-        UnsupportedError, match=r"has schema 'ET13' and the installed executorch reads 'ET12'"
-    ):
+    with pytest.raises(UnsupportedError, match=r"has schema 'ET13' and Lowtide reads 'ET12'"):
         open_pte(bytes(data))
 
 
 def test_a_newer_version_and_unknown_fields():
-    from executorch.exir._serialize._flatbuffer_program import _program_to_flatbuffer
+    from executorch.exir._serialize._flatbuffer_program import _flatbuffer_to_program, _program_to_flatbuffer
 
     file = open_pte(stock_file("two_conds_added"))
-    file.program.version = 7
-    file.program.segments, file.program.constant_segment.offsets = [], []
-    with pytest.raises(UnsupportedError, match="has schema version 7"):
-        open_pte(bytes(_program_to_flatbuffer(file.program).data))
-    old = program_schema()
-    known = {**old.tables, "Tensor": old.tables["Tensor"][:3]}
+    program = _flatbuffer_to_program(file.data[: file.program_bytes])
+    program.version = 7
+    program.segments, program.constant_segment.offsets = [], []
+    with pytest.raises(UnsupportedError, match="has schema version 7 and Lowtide reads 0"):
+        open_pte(bytes(_program_to_flatbuffer(program).data))
+    schema = program_decoder().schema
     whole = open_pte(methods_file(MemoryPlanningPass()))
     flatbuffer = whole.data[: whole.program_bytes]
-    check(flatbuffer, old, "Program")
-    with pytest.raises(DamagedError, match="a field that this schema does not know"):
-        check(flatbuffer, Schema(known, old.enums, old.unions), "Program")
+    older = replace(schema, tables={**schema.tables, "Tensor": schema.tables["Tensor"][:3]})
+    with pytest.raises(UnknownFieldError, match="Tensor has a field that this schema does not know"):
+        Decoder(older).decode(flatbuffer, "Program")
+    older = replace(schema, unions={"KernelTypes": schema.unions["KernelTypes"][:5]})
+    with pytest.raises(UnknownFieldError, match=r"values\[\d+\].val is of a kind that this schema does not"):
+        Decoder(older).decode(flatbuffer, "Program")
+    names = {number: name for number, name in schema.names["ScalarType"].items() if name != "FLOAT"}
+    older = replace(schema, names={**schema.names, "ScalarType": names})
+    with pytest.raises(UnknownFieldError, match="scalar_type is 6, which ScalarType does not know"):
+        Decoder(older).decode(flatbuffer, "Program")
 
 
 def test_a_table_that_is_everywhere():
@@ -155,7 +163,7 @@ def test_a_table_that_is_everywhere():
         body += struct.pack("<I", (12 - (24 + 4 * i)) & 0xFFFFFFFF)
     began = time.process_time()
     with pytest.raises(DamagedError):
-        check(bytes(body), schema, "A")
+        Decoder(schema).decode(bytes(body), "A")
     assert time.process_time() - began < 5
 
 
@@ -175,7 +183,22 @@ def test_schemas_are_read_as_flatc_reads_them():
     )
     assert schema.identifier == "AB12"
     assert [slot.name for slot in schema.tables["T"]] == ["a", "b", "c_type", "c"]
-    assert schema.width("E") == 1
+    assert schema.scalar("E") == "b"
+    assert schema.scalar("U") is None
+
+
+def test_what_is_absent_has_its_default():
+    schema = parse_schema(
+        "enum E : byte { X = 0, Y = 3 }"
+        "table T { a: E = Y; b: bool; c: bool = true; d: double; e: float = -1.5;"
+        "f: int = 0x10; g: [T]; h: U; i: string; }"
+        "table U { j: short = -2; }"
+    )
+    builder = flatbuffers.Builder()
+    builder.StartObject(9)
+    builder.Finish(builder.EndObject())
+    found = Decoder(schema).decode(bytes(builder.Output()), "T")
+    assert repr(found) == "T(a=<E.Y: 3>, b=False, c=True, d=0.0, e=-1.5, f=16, g=None, h=None, i=None)"
 
 
 def command(*arguments):

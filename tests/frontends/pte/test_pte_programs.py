@@ -18,6 +18,7 @@ from lowtide.base.errors import InputError, VerificationError
 from lowtide.executorch import audit, repack
 from lowtide.frontends.pte import analyse, open_pte
 from lowtide.frontends.pte import instruction_effects as effects
+from lowtide.frontends.pte.methods import offset_of
 from runtime import differences, eager, edge_of, lower, run_file
 from stock_files import methods_file, stock_file
 from zoo import ZOO
@@ -121,7 +122,7 @@ def test_a_method_over_the_state_of_another_is_noted():
     add, read = file.program.execution_plan[:2]
     assert not audit(file).notes
     start = max(
-        v.val.allocation_info.memory_offset for v in read.values if getattr(v.val, "allocation_info", None)
+        offset_of(v.val.allocation_info) for v in read.values if getattr(v.val, "allocation_info", None)
     )
     for value in analyse(file)[0].views.state:
         add.values[value].val.allocation_info.memory_offset_low = start

@@ -31,7 +31,8 @@ def only_offsets_changed(before: bytes, after: bytes) -> None:
     if old.segment_base:
         starts = [old.segment_base, *(s.offset for s in old.program.segments if s.offset)]
         assert new.segment_base % min(4096, *(start & -start for start in starts)) == 0
-    first, second = _flatbuffer_to_program(before[: old.program_bytes]), new.program
+    first = _flatbuffer_to_program(before[: old.program_bytes])
+    second = _flatbuffer_to_program(after[: new.program_bytes])
     for plan, other in zip(first.execution_plan, second.execution_plan, strict=True):
         for value, twin in zip(plan.values, other.values, strict=True):
             details = getattr(value.val, "allocation_info", None)

@@ -6,84 +6,87 @@ The same tables and rules serve ExecuTorch's planning pass (``lowtide.executorch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lowtide.operators.registry import operator_named
+from lowtide.operators.executorch import ELEMENTWISE, FIRST, TRIED, WHOLE
+from lowtide.operators.registry import operator_named, overload_named
+from lowtide.operators.schemas import known_name
 
 if TYPE_CHECKING:
     from lowtide.frontends.pte.methods import Method, PteInstruction, TensorValue
+    from lowtide.operators.signatures import Signature
 
 
-@dataclass(frozen=True, slots=True)
 class Allowance:
-    """What is harmless although tensors share bytes.
+    """What is harmless although tensors share bytes; nothing for a call whose operator is not known.
+
+    Both answers are looked for when somebody asks: what is copied to where it is takes PyTorch to find out.
 
     Args:
-        over: pairs of tensors ``(written, read)`` that may lie in exactly the same bytes.
-        same: triples ``(inner, outer, distance)``: afterwards ``inner`` is the same bytes as ``outer`` from
-            ``distance`` bytes on, one of them being written and the other read.
+        call: the call of a kernel.
+        depends: whether numbers that the program computes decide what it does.
     """
 
-    over: frozenset[tuple[int, int]] = frozenset()
-    same: tuple[tuple[int, int, int], ...] = ()
+    def __init__(self, call: _Call | None, depends: bool) -> None:
+        self._call, self._depends = call, depends
+
+    @cached_property
+    def over(self) -> frozenset[tuple[int, int]]:
+        """Pairs of tensors ``(written, read)`` that may lie in exactly the same bytes."""
+        return frozenset() if self._call is None else self._call.over()
+
+    @cached_property
+    def same(self) -> tuple[tuple[int, int, int], ...]:
+        """Triples ``(inner, outer, distance)``: afterwards ``inner`` is the same bytes as ``outer`` from
+        ``distance`` bytes on, one of them being written and the other read."""
+        return () if self._call is None or self._depends else self._call.same()
 
 
 def allowance_of(method: Method, instruction: PteInstruction, computed: frozenset[int]) -> Allowance:
-    """What an instruction's kernel allows; nothing if it is not known.
+    """What an instruction's kernel allows.
 
     Args:
         method: which has it.
         instruction: the call.
         computed: numbers that the program computes; of a copy that depends on one nothing is known.
     """
-    if instruction.kind != "kernel":
-        return Allowance()
-    operator = operator_named(instruction.operator)
-    if operator is None or len(instruction.args) < len(operator._schema.arguments):
-        return Allowance()
-    call = _Call(method, operator, instruction.args)
-    depends = not computed.isdisjoint(call.numbers)
-    return Allowance(call.over(), () if depends else call.same())
+    operator = operator_named(instruction.operator) if instruction.kind == "kernel" else None
+    if operator is None or len(instruction.args) < len(operator.arguments):
+        return Allowance(None, False)
+    call = _Call(method, instruction.operator, operator, instruction.args)
+    return Allowance(call, not computed.isdisjoint(call.numbers))
 
 
 class _Call:
-    """A call with tensors of no bytes in place of its own."""
+    """A call, and the same with tensors of no bytes in place of its own."""
 
-    def __init__(self, method: Method, operator: Any, values: tuple[int, ...]) -> None:
-        self.method, self.operator = method, operator
+    def __init__(self, method: Method, name: str, operator: Signature, values: tuple[int, ...]) -> None:
+        self.method, self.name, self.operator, self.values = method, name, operator, values
+        self.kernel = known_name(operator)
         self.behind: dict[int, int] = {}
-        self.args: list[Any] = []
-        self.kwargs: dict[str, Any] = {}
-        self.results: list[Any] = []
         self.outputs: list[int] = []
         self.first: tuple[int, ...] = ()
         self.inputs: list[int] = []
         self.numbers: set[int] = set(values)
-        for position, (declared, value) in enumerate(zip(operator._schema.arguments, values, strict=False)):
+        for position, (declared, value) in enumerate(zip(operator.arguments, values, strict=False)):
             tensors = method.tensors_in((value,))
             if declared.is_out:
                 self.outputs += tensors
-                self.results += [self.meta(tensor) for tensor in tensors]
                 continue
             self.inputs += tensors
             if position == 0:
                 self.first = tensors
-            content = self.content(value)
-            if declared.kwarg_only:
-                self.kwargs[declared.name] = content
-            else:
-                self.args.append(content)
+            content = method.plan.values[value].val
+            if type(content).__name__ == "IntList":
+                # Numbers of a list are values of their own, and the program may compute them.
+                self.numbers.update(content.items or ())
 
     def over(self) -> frozenset[tuple[int, int]]:
-        from lowtide.operators.executorch import ELEMENTWISE, FIRST
-        from lowtide.operators.schemas import known_name
-
-        name = known_name(self.operator)
         tensors = self.method.tensors
-        if name in ELEMENTWISE:
+        if self.kernel in ELEMENTWISE:
             outputs, allowed = self.outputs, self.inputs
-        elif name in FIRST:
+        elif self.kernel in FIRST:
             outputs, allowed = self.outputs[:1], list(self.first)
         else:
             return frozenset()
@@ -93,18 +96,31 @@ class _Call:
             for given in allowed
             if self.inputs.count(given) == allowed.count(given)
             and _lie_alike(tensors[output], tensors[given])
-            and (tensors[given].static or name != "masked_scatter")
+            and (tensors[given].static or self.kernel != "masked_scatter")
         )
 
     def same(self) -> tuple[tuple[int, int, int], ...]:
-        from lowtide.operators.executorch import WHOLE, moves_of_kernel
-
-        if str(self.operator._schema.name).split("::")[1] in WHOLE and self.outputs and self.first:
+        if self.kernel not in TRIED:
+            return ()
+        if self.kernel in WHOLE and self.outputs and self.first:
             a, b = (self.method.tensors[value] for value in (self.outputs[0], self.first[0]))
             if not a.static and _lie_alike(a, b):
                 return ((self.outputs[0], self.first[0], 0),)
+        overload = overload_named(self.name)
+        if overload is None:  # PyTorch is not installed
+            return ()
+        from lowtide.operators.moves import moves_of_kernel
+
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        for declared, value in zip(self.operator.arguments, self.values, strict=False):
+            if declared.kwarg_only and not declared.is_out:
+                kwargs[declared.name] = self.content(value)
+            elif not declared.is_out:
+                args.append(self.content(value))
+        results = [self.meta(value) for value in self.outputs]
         try:
-            moves = list(moves_of_kernel(self.operator, self.args, self.kwargs, self.results))
+            moves = list(moves_of_kernel(overload, args, kwargs, results))
         except Exception:  # no call that PyTorch would make: of that nothing is known
             return ()
         return tuple((self.behind[id(a)], self.behind[id(b)], distance) for a, b, distance in moves)
@@ -116,16 +132,14 @@ class _Call:
         if kind == "Tensor":
             return self.meta(value)
         if kind in ("TensorList", "OptionalTensorList"):
-            return [self.meta(item) if item >= 0 else None for item in content.items]
+            return [self.meta(item) if item >= 0 else None for item in content.items or ()]
         if kind == "IntList":
-            # Numbers of a list are values of their own, and the program may compute them.
-            self.numbers.update(content.items)
             return [
                 self.method.scalar(item) if 0 <= item < len(self.method.plan.values) else None
-                for item in content.items
+                for item in content.items or ()
             ]
         if kind in ("BoolList", "DoubleList"):
-            return list(content.items)
+            return list(content.items or ())
         return self.method.scalar(value)
 
     def meta(self, value: int) -> Any:

@@ -11,7 +11,7 @@ _LARGEST = 1 << 62
 
 
 def check_program(program: Any, segment_bytes: int, name: str) -> None:
-    """Check every index, size and reference of ExecuTorch's Program.
+    """Check every index, size and reference of a program.
 
     Args:
         program: as parsed.

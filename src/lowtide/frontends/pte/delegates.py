@@ -6,9 +6,11 @@ import struct
 from functools import cache
 from typing import TYPE_CHECKING
 
-from lowtide.frontends.pte.flatbuffer import DamagedError, Schema, count_in_root
+from lowtide.frontends.flatbuffer.tables import DamagedError
+from lowtide.frontends.pte.reading import shipped_decoder
 
 if TYPE_CHECKING:
+    from lowtide.frontends.flatbuffer.decoding import Decoder
     from lowtide.frontends.pte.methods import Method
     from lowtide.frontends.pte.reading import PteFile
 
@@ -27,13 +29,11 @@ def output_count(file: PteFile, method: Method, delegate: int) -> int | None:
     if blob[_XNNPACK_AT : _XNNPACK_AT + 4] != _XNNPACK_MAGIC or len(blob) < 18:
         return None
     start, size = struct.unpack_from("<II", blob, _XNNPACK_AT + 6)
-    schema = _xnnpack_schema()
-    if schema is None:
-        return None
     try:
-        return count_in_root(blob[start : start + size], schema, "XNNGraph", "output_ids") or None
+        graph = _xnnpack_decoder().decode(blob[start : start + size], "XNNGraph")
     except DamagedError:
         return None
+    return len(graph.output_ids or ()) or None
 
 
 def blob_of(file: PteFile, method: Method, delegate: int) -> memoryview:
@@ -47,7 +47,5 @@ def blob_of(file: PteFile, method: Method, delegate: int) -> memoryview:
 
 
 @cache
-def _xnnpack_schema() -> Schema | None:
-    from lowtide.frontends.pte.reading import schema_of
-
-    return schema_of("backends/xnnpack/serialization", "runtime_schema.fbs", "schema.fbs")
+def _xnnpack_decoder() -> Decoder:
+    return shipped_decoder("xnnpack.fbs")

@@ -1,21 +1,23 @@
 """What an instruction does to memory: reads, writes, and pointers that it moves.
 
-Operators say it in their schemas, which PyTorch's registry has for everything that was imported. The
-runtime's own primitives have none and are one small table. An operator that nobody knows is assumed the
+Operators declare it (``lowtide.operators.schemas.roles``). The runtime's own primitives do not and are one
+small table. An operator that nobody knows is assumed the
 worst of: it reads and writes every tensor that it is given, and what it makes may be any of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lowtide.frontends.pte.delegates import output_count
 from lowtide.operators.registry import operator_named
+from lowtide.operators.schemas import roles
 
 if TYPE_CHECKING:
     from lowtide.frontends.pte.methods import Method, PteInstruction
     from lowtide.frontends.pte.reading import PteFile
+    from lowtide.operators.signatures import Signature
 
 _BINARY = (
     "add",
@@ -99,8 +101,8 @@ def computed_numbers(method: Method) -> frozenset[int]:
                 found.update(args[-1:])
                 continue
             operator = operator_named(name)
-            known = operator is not None and len(args) >= len(operator._schema.arguments)
-            found.update(args[len(operator._schema.arguments) :] if known else args)
+            known = operator is not None and len(args) >= len(operator.arguments)
+            found.update(args[len(operator.arguments) :] if operator is not None and known else args)
     return frozenset(found - method.tensors.keys() - method.members.keys())
 
 
@@ -156,42 +158,39 @@ class _Effects:
         ):
             return PteEffect(reads=(args[1],), gathers=(args[0],))
         operator = operator_named(name)
-        if operator is None or len(args) < len(operator._schema.arguments):
+        if operator is None or len(args) < len(operator.arguments):
             return self.worst(args)
-        return self.by_schema(operator, args)
+        return self.declared(operator, args)
 
-    def by_schema(self, operator: Any, args: tuple[int, ...]) -> PteEffect:
-        from lowtide.operators.schemas import hidden_writes, looks_at, overwrites
-
-        declared = operator._schema.arguments
-        hidden = hidden_writes(
-            operator, [(a, self.method.scalar(v)) for a, v in zip(declared, args, strict=False)]
-        )
+    def declared(self, operator: Signature, args: tuple[int, ...]) -> PteEffect:
+        """What a kernel does whose operator is known; what is passed beyond its arguments it makes."""
+        count = len(operator.arguments)
         reads: list[int] = []
         defines: list[int] = []
         overwritten: list[int] = []
         updates: list[int] = []
         viewed: list[int] = []
-        for argument, value in zip(declared, args, strict=False):
+        for _, value, role in roles(
+            operator, zip(operator.arguments, args, strict=False), self.method.scalar
+        ):
             tensors = self.method.tensors_in((value,))
-            info = argument.alias_info
-            if info is not None and info.is_write and argument.is_out:
+            if role == "out":
                 defines += tensors
-            elif info is not None and info.is_write and overwrites(operator):
+            elif role == "filled":
                 overwritten += tensors
-            elif (info is not None and info.is_write) or argument.name in hidden:
+            elif role == "changed":
                 updates += tensors
+            elif role == "viewed":
+                viewed += tensors
+            if role in ("read", "changed", "viewed"):
                 reads += tensors
-            else:
-                viewed += tensors if info is not None else ()
-                reads += tensors if looks_at(operator, argument.name) else ()
-        seen = {*reads, *defines, *overwritten, *updates, *self.method.tensors_in(args[: len(declared)])}
-        made = [t for t in self.method.tensors_in(args[len(declared) :]) if t not in seen]
+        seen = {*reads, *defines, *overwritten, *updates, *self.method.tensors_in(args[:count])}
+        made = [t for t in self.method.tensors_in(args[count:]) if t not in seen]
         views = tuple((t, source) for t in made for source in viewed)
         if views:
             return PteEffect(tuple(reads), updates=tuple(updates), may_view=views, defines=tuple(made))
         copies: tuple[tuple[int, int], ...] = ()
-        if operator._schema.name == "aten::copy_" and len(overwritten) == len(reads) == 1:
+        if (operator.namespace, operator.base) == ("aten", "copy_") and len(overwritten) == len(reads) == 1:
             to, source = self.method.tensors[overwritten[0]], self.method.tensors[reads[0]]
             copies = (
                 ((to.index, source.index),) if (to.dtype, to.shape) == (source.dtype, source.shape) else ()

@@ -126,7 +126,7 @@ class Method:
 
     Args:
         name: of the method.
-        plan: ExecuTorch's ExecutionPlan.
+        plan: the table ``ExecutionPlan`` of the schema.
         tensors: tensors by value.
         members: tensors of each value that is a list of them.
         inputs, outputs: values that are tensors, lists spread out.
@@ -168,7 +168,7 @@ class Method:
 
 
 def methods_of(program: Any, name: str) -> tuple[Method, ...]:
-    """The methods of ExecuTorch's Program, in order.
+    """The methods of a program, in order.
 
     Raises:
         InputError: a tensor is of a type that is not known.
@@ -234,6 +234,11 @@ def _method(plan: Any, name: str) -> Method:
     )
 
 
+def offset_of(details: Any) -> int:
+    """Where in its arena the tensor of some AllocationDetails begins."""
+    return int(details.memory_offset_low) | int(details.memory_offset_high) << 32
+
+
 def _tensor(index: int, tensor: Any, name: str) -> TensorValue:
     dtype = tensor.scalar_type.name
     if dtype not in _ELEMENT_BYTES:
@@ -245,7 +250,8 @@ def _tensor(index: int, tensor: Any, name: str) -> TensorValue:
     details, extra = tensor.allocation_info, tensor.extra_tensor_info
     place = None
     if details is not None:
-        place = Place(details.memory_id, details.memory_offset, details.memory_offset + size)
+        start = offset_of(details)
+        place = Place(details.memory_id, start, start + size)
     external = extra is not None and extra.location.name == "EXTERNAL"
     stored = tensor.data_buffer_idx > 0 or external
     return TensorValue(

@@ -1,35 +1,29 @@
-"""Bytes of a ``.pte`` <-> ExecuTorch's own Program object, with the segments beside it.
+"""Bytes of a ``.pte`` as the tables of its schema, with the segments beside them.
 
-Parsing and writing are ExecuTorch's (``executorch.exir._serialize``); this module decides whether the
-bytes may be given to it, and puts header, program and segments together again without touching a segment.
+Neither ExecuTorch nor PyTorch is needed: the schema is ExecuTorch's own and ships with this package. A file
+of a newer one is refused, as nothing would tell what its new fields mean.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import logging
 import struct
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from lowtide.base.errors import InputError, UnsupportedError
-from lowtide.base.files import show_name
+from lowtide.base.files import open_for_reading, show_path
+from lowtide.frontends.flatbuffer.decoding import Decoder, UnknownFieldError
+from lowtide.frontends.flatbuffer.schema import parse_schema
+from lowtide.frontends.flatbuffer.tables import DamagedError
 from lowtide.frontends.pte.checking import check_program
-from lowtide.frontends.pte.flatbuffer import (
-    DamagedError,
-    Schema,
-    UnknownFieldError,
-    check,
-    parse_schema,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lowtide.base.files import StrPath
+
+_SCHEMA_VERSION = 0
+"""The newest ``version`` of a program whose meaning is known."""
 
 _HEADER_AT = 8
 _HEADER_MAGIC = b"eh00"
@@ -43,7 +37,7 @@ class PteFile:
     Args:
         name: for messages.
         data: all of its bytes.
-        program: ExecuTorch's Program; treat it as read-only.
+        program: the table ``Program`` of the schema, a ``Record``; treat it as read-only.
         program_bytes: length of the flatbuffer with the header inside it.
         segment_base: where segment offsets count from; 0 if there are none.
     """
@@ -70,8 +64,6 @@ def open_pte(source: StrPath | bytes | PteFile) -> PteFile:
         return source
     if isinstance(source, (bytes, bytearray, memoryview)):
         return read_pte(bytes(source), "the program")
-    from lowtide.base.files import open_for_reading, show_path
-
     with open_for_reading(source) as file:
         return read_pte(file.read(), show_path(source))
 
@@ -85,71 +77,46 @@ def read_pte(data: bytes, name: str) -> PteFile:
 
     Raises:
         InputError: it is damaged, cut short, or something else.
-        UnsupportedError: ExecuTorch is missing or another version, or the file needs a newer one.
+        UnsupportedError: it was written by a newer ExecuTorch than is known.
     """
-    schema = program_schema()
+    identifier = program_decoder().schema.identifier
     if len(data) < 8 or data[4:6] != b"ET":
         raise InputError(f"{name}: is no ExecuTorch program, or cut short: export it again")
-    if data[4:8] != schema.identifier.encode():
+    if data[4:8] != identifier.encode():
         found = data[4:8].decode("ascii", "replace")
         raise UnsupportedError(
-            f"{name}: has schema {found!r} and the installed executorch reads {schema.identifier!r}: "
-            "use the version that wrote it"
+            f"{name}: has schema {found!r} and Lowtide reads {identifier!r}: "
+            "export it with another executorch"
         )
     program_bytes, base = _layout(data, name)
-    flatbuffer = data[:program_bytes]
     try:
-        check(flatbuffer, schema, "Program")
+        program = program_decoder().decode(data[:program_bytes], "Program")
     except UnknownFieldError as error:
         raise UnsupportedError(
-            f"{name}: {error}: it was written by a newer ExecuTorch, or is damaged: use that version"
+            f"{name}: {error}: it was written by a newer ExecuTorch than Lowtide knows, or is damaged: "
+            "export it again"
         ) from None
     except DamagedError as error:
         raise InputError(f"{name}: is damaged or cut short: {error}: export it again") from None
-    with quiet_imports():
-        from lowtide.executorch.version import require_supported
-
-        require_supported()
-    program = _parse(flatbuffer, name)
-    _check_version(program, name)
+    if program.version > _SCHEMA_VERSION:
+        raise UnsupportedError(
+            f"{name}: has schema version {program.version} and Lowtide reads {_SCHEMA_VERSION}: "
+            "export it with another executorch"
+        )
     check_program(program, len(data) - base if base else 0, name)
     return PteFile(name, data, program, program_bytes, base)
 
 
 @cache
-def program_schema() -> Schema:
-    """The schema of programs that the installed ExecuTorch has.
-
-    Raises:
-        UnsupportedError: it is not installed.
-    """
-    found = schema_of("exir/_serialize", "program.fbs", "scalar_type.fbs")
-    if found is None:
-        raise UnsupportedError(
-            "to read a .pte takes ExecuTorch, which is not installed: pip install '.[executorch]'"
-        )
-    return found
+def program_decoder() -> Decoder:
+    """Decodes programs."""
+    return shipped_decoder("scalar_type.fbs", "program.fbs")
 
 
-def schema_of(folder: str, *names: str) -> Schema | None:
-    """The schema in files of ExecuTorch's package, which is not imported for it; None if they are missing."""
-    spec = importlib.util.find_spec("executorch")
-    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
-        paths = [Path(place) / folder / name for name in names]
-        if all(path.is_file() for path in paths):
-            return parse_schema(*(path.read_text(encoding="utf-8") for path in paths))
-    return None
-
-
-@contextmanager
-def quiet_imports() -> Iterator[None]:
-    """Keep what ExecuTorch's dependencies log while they are imported from whoever reads our errors."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.disable(before)
+def shipped_decoder(*names: str) -> Decoder:
+    """Decodes what some of the schema files that ship with this package describe together."""
+    folder = resources.files("lowtide.frontends.pte") / "schema"
+    return Decoder(parse_schema(*((folder / name).read_text(encoding="utf-8") for name in names)))
 
 
 def _layout(data: bytes, name: str) -> tuple[int, int]:
@@ -169,23 +136,3 @@ def _layout(data: bytes, name: str) -> tuple[int, int]:
     if base and (base < program_bytes or base + size > len(data)):
         raise broken
     return program_bytes, base
-
-
-def _parse(flatbuffer: bytes, name: str) -> Any:
-    from executorch.exir._serialize._flatbuffer_program import _flatbuffer_to_program
-
-    try:
-        return _flatbuffer_to_program(flatbuffer)
-    except Exception as error:  # the parser checks nothing itself: whatever it trips over is in the bytes
-        reason = show_name(" ".join(str(error).split())[:120])
-        raise InputError(f"{name}: is damaged: {type(error).__name__}: {reason}: export it again") from None
-
-
-def _check_version(program: Any, name: str) -> None:
-    from executorch.exir.version import EXECUTORCH_SCHEMA_VERSION
-
-    if program.version > EXECUTORCH_SCHEMA_VERSION:
-        raise UnsupportedError(
-            f"{name}: has schema version {program.version} and the installed executorch reads "
-            f"{EXECUTORCH_SCHEMA_VERSION}: use the version that wrote it"
-        )

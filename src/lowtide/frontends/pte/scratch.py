@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lowtide.operators.registry import operator_named
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from lowtide.frontends.pte.instruction_effects import PteEffect
     from lowtide.frontends.pte.methods import Method, PteInstruction
+    from lowtide.operators.signatures import Parameter
 
 _NAMES = frozenset({"scratch", "workspace", "tmp"})
 """Words that stand in the names of such arguments; Cortex-M's kernels have ``scratch`` and
@@ -67,11 +68,11 @@ def settle_scratch(method: Method, effects: Sequence[PteEffect]) -> tuple[PteEff
 def _scratch_of(method: Method, instruction: PteInstruction) -> tuple[int, ...]:
     """Tensors that a call hands over as what its schema calls scratch."""
     operator = operator_named(instruction.operator) if instruction.kind == "kernel" else None
-    if operator is None or len(instruction.args) < len(operator._schema.arguments):
+    if operator is None or len(instruction.args) < len(operator.arguments):
         return ()
-    declared = zip(operator._schema.arguments, instruction.args, strict=False)
+    declared = zip(operator.arguments, instruction.args, strict=False)
     return tuple(value for argument, value in declared if value in method.tensors and _is_scratch(argument))
 
 
-def _is_scratch(argument: Any) -> bool:
-    return argument.alias_info is None and not _NAMES.isdisjoint(argument.name.split("_"))
+def _is_scratch(argument: Parameter) -> bool:
+    return not argument.alias and not _NAMES.isdisjoint(argument.name.split("_"))

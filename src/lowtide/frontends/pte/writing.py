@@ -1,15 +1,20 @@
 """A ``.pte`` with other offsets, put together from what was read.
 
-The flatbuffer is written by ExecuTorch's own serialiser, which is given what it was given when the file
-was made; segments are copied as they are. Afterwards everything but the offsets is compared.
+The flatbuffer is written by ExecuTorch's own serialiser, the only thing here that takes ExecuTorch. It is
+given what it was given when the file was made; segments are copied as they are. Afterwards everything but
+the offsets is compared.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import struct
 from typing import TYPE_CHECKING, Any
 
 from lowtide.base.errors import UnsupportedError
+from lowtide.base.files import show_name
+from lowtide.base.lazy import quiet_imports
+from lowtide.frontends.pte.methods import offset_of
 from lowtide.frontends.pte.reading import PteFile, read_pte
 
 if TYPE_CHECKING:
@@ -33,25 +38,42 @@ def rewrite(file: PteFile, offsets: Offsets, sizes: Sizes) -> PteFile:
         sizes: for each method new bytes by memory id.
 
     Raises:
-        UnsupportedError: the installed ExecuTorch cannot write it so that all else stays as it was.
+        UnsupportedError: ExecuTorch is missing, or the installed one cannot write it so that all else stays
+            as it was.
     """
-    plain = _serialise(file.program, None, None)
-    alignments = _alignments(file, plain)
-    before = _edit(file.program, offsets, sizes)
-    try:
-        flatbuffer = _serialise(file.program, *alignments)
-    finally:
-        _edit(file.program, *before)
-    fresh = read_pte(_assemble(file, flatbuffer, alignments), file.name)
-    after = _edit(fresh.program, *before)
-    same = _serialise(fresh.program, None, None) == plain and fresh.segments == file.segments
-    _edit(fresh.program, *after)
-    if not same:
+    program = _parse(file)
+    plain = _serialise(program, None, None)
+    alignments = _alignments(file, program, plain)
+    before = _edit(program, offsets, sizes)
+    fresh = read_pte(_assemble(file, _serialise(program, *alignments), alignments), file.name)
+    again = _parse(fresh)
+    _edit(again, *before)
+    if _serialise(again, None, None) != plain or fresh.segments != file.segments:
         raise UnsupportedError(
             f"{file.name}: the installed executorch does not write this file back as it was: use the version "
             "that wrote it"
         )
     return fresh
+
+
+def _parse(file: PteFile) -> Any:
+    """ExecuTorch's own Program of a file."""
+    if importlib.util.find_spec("executorch") is None:
+        raise UnsupportedError(
+            f"{file.name}: to write a .pte takes ExecuTorch, which is not installed: "
+            "pip install '.[executorch]'"
+        )
+    with quiet_imports():
+        from executorch.exir._serialize._flatbuffer_program import _flatbuffer_to_program
+
+    try:
+        return _flatbuffer_to_program(file.data[: file.program_bytes])
+    except Exception as error:  # it checks nothing itself: whatever it trips over is in the bytes
+        reason = show_name(" ".join(str(error).split())[:120])
+        raise UnsupportedError(
+            f"{file.name}: the installed executorch cannot read it: {type(error).__name__}: {reason}: "
+            "use the version that wrote it"
+        ) from None
 
 
 def _edit(program: Any, offsets: Offsets, sizes: Sizes) -> tuple[Offsets, Sizes]:
@@ -62,7 +84,7 @@ def _edit(program: Any, offsets: Offsets, sizes: Sizes) -> tuple[Offsets, Sizes]
         old_offsets[plan.name], old_sizes[plan.name] = {}, {}
         for value, offset in offsets.get(plan.name, {}).items():
             details = plan.values[value].val.allocation_info
-            old_offsets[plan.name][value] = details.memory_offset
+            old_offsets[plan.name][value] = offset_of(details)
             details.memory_offset_low, details.memory_offset_high = offset & 0xFFFFFFFF, offset >> 32
         for memory, size in sizes.get(plan.name, {}).items():
             old_sizes[plan.name][memory] = plan.non_const_buffer_sizes[memory]
@@ -78,7 +100,7 @@ def _serialise(program: Any, tensors: int | None, delegates: int | None) -> byte
     )
 
 
-def _alignments(file: PteFile, plain: bytes) -> Alignments:
+def _alignments(file: PteFile, program: Any, plain: bytes) -> Alignments:
     """The alignments of inline data that the file was written with: those that give it back byte for byte.
 
     If none does, because another version wrote it, those that the serialiser has by itself.
@@ -87,7 +109,7 @@ def _alignments(file: PteFile, plain: bytes) -> Alignments:
     for choice in _choices(inline):
         # Without inline data alignments show in the header's length only.
         again = inline and choice != (None, None)
-        flatbuffer = _serialise(file.program, *choice) if again else plain
+        flatbuffer = _serialise(program, *choice) if again else plain
         if _with_header(file, flatbuffer, choice) == file.data[: file.program_bytes]:
             return choice
     return None, None

@@ -1,6 +1,6 @@
 """What a node does to memory: what it reads, writes, makes and aliases.
 
-An operator's schema says it: ``Tensor(a!)`` is written, ``Tensor(a)`` is aliased. Where that leaves a
+An operator declares it (``lowtide.operators.schemas.roles``). Where that leaves a
 question, a run on fake tensors answers it (``probe``); where even that cannot, the result has memory of
 its own *and* may alias.
 """
@@ -20,12 +20,11 @@ from lowtide.base.errors import UnsupportedError
 from lowtide.frontends.torch_export.probe import Observation, Prober
 from lowtide.operators.conjugates import PLAIN, may_be_lazy, plain, with_bits
 from lowtide.operators.schemas import (
-    hidden_writes,
-    looks_at,
     may_return_arguments,
-    overwrites,
+    roles,
     schema_arguments,
     schema_holder,
+    signature_of,
 )
 from lowtide.operators.sizes import has_memory
 
@@ -103,30 +102,23 @@ class EffectFinder:
         """
         operator = schema_holder(node.target)
         _refuse_resizing(node, operator)
-        inplace_view = torch.Tag.inplace_view in operator.tags
         given = schema_arguments(operator, node.args, node.kwargs)
-        hidden = hidden_writes(operator, given)
         reads: list[int] = []
         updates: list[int] = []
         partial: list[int] = []
         viewed: list[int] = []
         by_set: dict[str, list[int]] = {}
-        for argument, value in given:
+        for argument, value, role in roles(operator, given):
             positions = positions_in(value, at)
-            info = argument.alias_info
-            if info is None or not positions:
-                reads += positions if looks_at(operator, argument.name) else ()
-                if argument.name in hidden:
-                    partial += positions
-                continue
-            for letter in (info.before_set | info.after_set) or {"*"}:
+            for letter in argument.alias if positions else ():
                 by_set.setdefault(letter, []).extend(positions)
-            if not info.is_write or inplace_view:
-                viewed += positions
-            elif argument.is_out or overwrites(operator):
+            if role in ("out", "filled"):
                 updates += positions
-            else:
+            elif role == "viewed":
+                viewed += positions
+            elif role == "changed":
                 partial += positions
+            if role in ("read", "changed"):
                 reads += positions
         leaves = self._leaves(node, fake, fakes, at, by_set)
         if any(leaf.owns for leaf in leaves) or not leaves:
@@ -197,7 +189,7 @@ class EffectFinder:
     ) -> list[Leaf]:
         """Where each tensor of the result lies; the schema's answer, or the probe's if that is open."""
         operator = schema_holder(node.target)
-        returns = operator._schema.returns
+        returns = signature_of(operator).returns
         if not returns:
             return [Leaf()] * len(pytree.tree_leaves(fake))
         results = [fake] if len(returns) == 1 else list(fake or ())
@@ -205,23 +197,19 @@ class EffectFinder:
         probed: Observation | None = None
         for declared, result in zip(returns, results, strict=True):
             count = len(pytree.tree_leaves(result))
-            info = declared.alias_info
-            candidates: list[int] = []
-            if info is not None:
-                letters = (info.before_set | info.after_set) or {"*"}
-                candidates = list(_unique(p for letter in sorted(letters) for p in by_set.get(letter, ())))
-            sure = not _may_decide_at_run(operator) or (info is not None and info.is_write)
+            candidates = _unique(p for letter in sorted(declared.alias) for p in by_set.get(letter, ()))
+            sure = not _may_decide_at_run(operator) or declared.is_write
             if not sure and self._traced and torch.Tag.maybe_aliasing_or_mutating not in operator.tags:
                 # The trace has run it: only ``dropout`` and its like are traced as what they are not.
-                sure = info is None and not _shares_memory(result, node, fakes)
+                sure = not declared.alias and not _shares_memory(result, node, fakes)
             if sure or not any(map(_is_tensor, pytree.tree_leaves(result))):
-                found += [Leaf(owns=len(candidates) != 1, aliases=tuple(candidates))] * count
+                found += [Leaf(owns=len(candidates) != 1, aliases=candidates)] * count
                 continue
             if probed is None:
                 probed = self._prober.observe(node, operator, fakes)
             arguments = positions_in((node.args, node.kwargs), at)
             if probed is None:
-                found += [Leaf(owns=True, aliases=tuple(candidates or _unique(arguments)))] * count
+                found += [Leaf(owns=True, aliases=candidates or _unique(arguments))] * count
                 continue
             first = len(found)
             found += [_of_observation(probed, first + i, arguments) for i in range(count)]
@@ -240,8 +228,8 @@ def is_traced(modules: Iterable[fx.GraphModule]) -> bool:
             operator = schema_holder(node.target)
             if operator is None or _may_decide_at_run(operator):
                 continue
-            returns = operator._schema.returns
-            if len(returns) == 1 and returns[0].alias_info is not None:
+            returns = signature_of(operator).returns
+            if len(returns) == 1 and returns[0].alias:
                 fakes = {n: n.meta.get("val") for n in node.all_input_nodes}
                 if not _shares_memory(node.meta.get("val"), node, fakes):
                     return False

@@ -18,13 +18,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from lowtide.operators.conjugates import PLAIN, Bits, bits_of, with_bits
-from lowtide.operators.schemas import (
-    hidden_writes,
-    is_view,
-    looks_at,
-    overwrites,
-    schema_arguments,
-)
+from lowtide.operators.schemas import is_view, roles, schema_arguments, signature_of
 from lowtide.operators.sizes import extent_of, has_memory
 
 if TYPE_CHECKING:
@@ -60,18 +54,12 @@ class _Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is not followed 
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        moves_only = torch.Tag.inplace_view in func.tags
-        given = schema_arguments(func, args, kwargs)
-        hidden = hidden_writes(func, given)
-        for argument, value in given:
+        for _, value, role in roles(func, schema_arguments(func, args, kwargs)):
             touched = set(map(_storage_id, _tensors(value)))
-            info = argument.alias_info
-            writes = argument.name in hidden or (info is not None and info.is_write and not moves_only)
-            if writes:
+            if role in ("changed", "filled", "out"):
                 self.written |= touched
-            viewed = info is not None and not writes and (moves_only or is_view(func))
-            unseen = argument.is_out or (writes and overwrites(func)) or not looks_at(func, argument.name)
-            if not viewed and not unseen:
+            copied = role == "viewed" and not (signature_of(func).moves_memory or is_view(func))
+            if copied or role in ("read", "changed"):
                 self.read |= touched
         return func(*args, **kwargs)
 
