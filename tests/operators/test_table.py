@@ -9,6 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from tools.known_operators import PATH, lines  # noqa: E402
+
 from lowtide.operators.registry import operator_named, overload_named  # noqa: E402
 from lowtide.operators.schemas import hidden_writes, roles, signature_of  # noqa: E402
 from lowtide.operators.signatures import parse_signature  # noqa: E402
@@ -56,6 +58,12 @@ def test_what_ships_gives_the_roles_that_the_installed_pytorch_gives() -> None:
         assert [role for *_, role in roles(known, ((a, None) for a in known.arguments))] == [
             role for *_, role in roles(overload, ((a, None) for a in installed.arguments))
         ], name
+
+
+@pytest.mark.skipif(not torch.__version__.startswith("2.13."), reason="the table is that of PyTorch 2.13")
+def test_the_table_is_what_the_tool_makes() -> None:
+    pytest.importorskip("executorch")
+    assert PATH.read_text(encoding="utf-8").splitlines() == lines()
 
 
 def test_undeclared_writes_are_those_that_pytorch_knows_of() -> None:
