@@ -56,9 +56,9 @@ def main() -> None:
         clock.append(time.perf_counter())
         plan = lowtide.plan(loaded.problem)
         clock.append(time.perf_counter())
-        lowtide.verify(plan, loaded.imported)
+        lowtide.verify(plan, loaded.origin)
         clock.append(time.perf_counter())
-        replay(loaded.imported, plan, inputs)
+        replay(loaded.origin, plan, inputs)
         clock.append(time.perf_counter())
         naive = lowtide.plan(loaded.problem, packer="naive", hierarchy="sum").arena_bytes
         table.add_row(

@@ -95,8 +95,8 @@ def show(
         table.add_column(column, justify="right")
     for policy in POLICIES:
         plan = lowtide.plan(loaded.problem, hierarchy=policy)
-        report = lowtide.verify(plan, loaded.imported)
-        result = replay(loaded.imported, plan, runs)
+        report = lowtide.verify(plan, loaded.origin)
+        result = replay(loaded.origin, plan, runs)
         table.add_row(
             policy,
             f"{plan.arena_bytes:,}",
