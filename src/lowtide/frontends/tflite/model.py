@@ -1,0 +1,386 @@
+"""What is in a ``.tflite``: subgraphs, tensors, operators, buffers, metadata.
+
+Read with care (``flatbuffer``) and checked: whatever has an index into something has one that exists. What
+the interpreter of TensorFlow Lite Micro cannot run, or keeps where no plan reaches, is refused by name.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from lowtide.errors import InputError, UnsupportedError
+from lowtide.frontends.tflite.codes import BUILTINS, CUSTOM, TYPES
+from lowtide.frontends.tflite.flatbuffer import DamagedError, Extent, FlatBuffer, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+IDENTIFIER = b"TFL3"
+"""At byte 4 of a model."""
+
+_LIMIT = 2**31
+"""Bytes of a file, and of a tensor: the interpreter counts in signed 32-bit integers."""
+
+_COMPRESSION = "COMPRESSION_METADATA"
+_REFUSED = {
+    "DECODE": "whose outputs may lie in memory of their own",
+}
+
+_DEPRECATED_END = 127
+"""The number of an operator is in the first of its two fields where it is below this."""
+
+
+class ModelField(IntEnum):
+    """Positions of a model's fields."""
+
+    VERSION = 0
+    OPERATOR_CODES = 1
+    SUBGRAPHS = 2
+    DESCRIPTION = 3
+    BUFFERS = 4
+    METADATA_BUFFER = 5
+    METADATA = 6
+    SIGNATURE_DEFS = 7
+    EXTERNAL_BUFFER_GROUPS = 8
+    EXTERNAL_BUFFERS = 9
+
+
+class MetadataField(IntEnum):
+    """Positions of the fields of an entry of the metadata."""
+
+    NAME = 0
+    BUFFER = 1
+
+
+class BufferField(IntEnum):
+    """Positions of a buffer's fields."""
+
+    DATA = 0
+    OFFSET = 1
+    SIZE = 2
+
+
+class _CodeField(IntEnum):
+    DEPRECATED_BUILTIN_CODE = 0
+    CUSTOM_CODE = 1
+    BUILTIN_CODE = 3
+
+
+class _SubgraphField(IntEnum):
+    TENSORS = 0
+    INPUTS = 1
+    OUTPUTS = 2
+    OPERATORS = 3
+    NAME = 4
+
+
+class _TensorField(IntEnum):
+    SHAPE = 0
+    TYPE = 1
+    BUFFER = 2
+    NAME = 3
+    IS_VARIABLE = 5
+    EXTERNAL_BUFFER = 10
+
+
+class _OperatorField(IntEnum):
+    OPCODE_INDEX = 0
+    INPUTS = 1
+    OUTPUTS = 2
+    BUILTIN_OPTIONS_TYPE = 3
+    BUILTIN_OPTIONS = 4
+    INTERMEDIATES = 8
+    LARGE_CUSTOM_OPTIONS_OFFSET = 9
+
+
+_CALLS = {"IF": (92, 2), "WHILE": (93, 2), "CALL_ONCE": (103, 1)}
+"""Operators that run subgraphs: the number of their options' type, and how many subgraphs these name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One tensor of a subgraph.
+
+    Args:
+        name: for people; may be empty, or that of another.
+        type: of its elements, such as ``INT8``.
+        shape: elements along each axis.
+        size: bytes that the interpreter keeps it in, before rounding up.
+        buffer: position of its buffer in the model.
+        constant: whether that buffer has its content.
+        variable: whether it keeps its content from run to run.
+    """
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
+    size: int
+    buffer: int
+    constant: bool
+    variable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator of a subgraph.
+
+    Args:
+        name: of the built-in operator, or its own if it is a custom one.
+        inputs: positions of tensors in the subgraph; -1 for an optional one that is not there.
+        outputs: positions of tensors in the subgraph.
+        calls: positions of the subgraphs that it runs, in the order that the interpreter looks at them.
+        seen: whether the interpreter sees these calls when it works out lifetimes; it reads one of two fields
+            that may name the operator, and old files have only the other.
+        custom: whether it is no built-in operator.
+    """
+
+    name: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    calls: tuple[int, ...] = ()
+    seen: bool = True
+    custom: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Subgraph:
+    """A list of operators, and the tensors that they work on."""
+
+    name: str
+    tensors: tuple[Tensor, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    operators: tuple[Operator, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """A named buffer."""
+
+    name: str
+    buffer: int
+
+
+@dataclass(frozen=True)
+class Model:
+    """A ``.tflite`` that was read.
+
+    Args:
+        name: of the file, for messages.
+        data: all of its bytes.
+        subgraphs: the first is the one that runs.
+        buffers: where the content of each buffer lies in ``data``; None where there is none.
+        metadata: in the order of the file.
+    """
+
+    name: str
+    data: bytes = field(repr=False)
+    subgraphs: tuple[Subgraph, ...]
+    buffers: tuple[Extent | None, ...]
+    metadata: tuple[Metadata, ...]
+
+    @cached_property
+    def bases(self) -> tuple[int, ...]:
+        """For each subgraph the number of its first tensor, where the tensors of all are numbered through."""
+        found, count = [], 0
+        for subgraph in self.subgraphs:
+            found.append(count)
+            count += len(subgraph.tensors)
+        return tuple(found)
+
+    @property
+    def tensors(self) -> Iterator[Tensor]:
+        """The tensors of all subgraphs, numbered through."""
+        for subgraph in self.subgraphs:
+            yield from subgraph.tensors
+
+    @cached_property
+    def tensor_count(self) -> int:
+        """How many tensors all subgraphs have."""
+        return sum(len(subgraph.tensors) for subgraph in self.subgraphs)
+
+    @cached_property
+    def arena_tensors(self) -> frozenset[int]:
+        """Numbers of the tensors that the interpreter gives a place in the arena.
+
+        Not constants, nor what has no bytes, nor variables, which lie beside its own structures, nor the
+        handles of resources, which are made when the operators are prepared.
+        """
+        handles = {
+            base + output
+            for base, subgraph in zip(self.bases, self.subgraphs, strict=True)
+            for operator in subgraph.operators
+            if operator.name == "VAR_HANDLE"
+            for output in operator.outputs
+        }
+        return frozenset(
+            i
+            for i, tensor in enumerate(self.tensors)
+            if tensor.size and not tensor.constant and not tensor.variable and i not in handles
+        )
+
+    def content(self, buffer: int) -> bytes:
+        """The bytes of a buffer."""
+        found = self.buffers[buffer]
+        return b"" if found is None else self.data[found.start : found.stop]
+
+
+def read_model(data: bytes, name: str = "model") -> Model:
+    """Read a ``.tflite``.
+
+    Args:
+        data: the whole file.
+        name: of the file, for messages.
+
+    Raises:
+        InputError: it is damaged, or no model at all.
+        UnsupportedError: it holds something that cannot be planned, or that the interpreter cannot run.
+    """
+    _check_head(data, name)
+    try:
+        return _Reader(FlatBuffer(data), name).read()
+    except DamagedError as error:
+        raise InputError(f"{name}: is damaged or cut short: {error}: convert it again") from None
+
+
+def _check_head(data: bytes, name: str) -> None:
+    if len(data) >= _LIMIT:
+        raise UnsupportedError(f"{name}: has 2 GiB or more: no interpreter of TensorFlow Lite Micro reads that")
+    if data[8:12] == IDENTIFIER and data[4:8] != IDENTIFIER:
+        raise UnsupportedError(f"{name}: has its size in front of it: remove the first four bytes")
+    if data[4:8] != IDENTIFIER or len(data) < 12:
+        raise InputError(f"{name}: is no TensorFlow Lite model, or cut short: convert it again")
+    little, big = (struct.unpack_from(order + "I", data)[0] for order in "<>")
+    if little > len(data) - 4 >= big:
+        raise UnsupportedError(f"{name}: is big-endian: convert it for a little-endian target")
+
+
+class _Reader:
+    def __init__(self, buffer: FlatBuffer, name: str) -> None:
+        self.buffer, self.name = buffer, name
+        self.codes: list[tuple[int, int, str]] = []  # number, number that lifetimes go by, name of a custom one
+        self.buffers: list[Extent | None] = []
+
+    def refuse(self, what: str) -> UnsupportedError:
+        return UnsupportedError(f"{self.name}: {what}")
+
+    def read(self) -> Model:
+        root = self.buffer.root("model")
+        for external in (ModelField.EXTERNAL_BUFFER_GROUPS, ModelField.EXTERNAL_BUFFERS):
+            if root.tables(external):
+                raise self.refuse("has buffers in other files: put the weights into the model")
+        self.buffers = [self.content(table) for table in root.tables(ModelField.BUFFERS)]
+        self.codes = [self.code(table) for table in root.tables(ModelField.OPERATOR_CODES)]
+        metadata = tuple(self.entry(table) for table in root.tables(ModelField.METADATA))
+        graphs = root.tables(ModelField.SUBGRAPHS)
+        if not graphs:
+            raise InputError(f"{self.name}: has no subgraph: convert it again")
+        subgraphs = tuple(self.subgraph(table, i, len(graphs)) for i, table in enumerate(graphs))
+        return Model(self.name, bytes(self.buffer.data), subgraphs, tuple(self.buffers), metadata)
+
+    def content(self, table: Table) -> Extent | None:
+        if table.integer(BufferField.OFFSET, "Q") > 1:
+            raise self.refuse(f"{table.path} lies behind the model: convert it without large weights")
+        found = table.extent(BufferField.DATA)
+        return found if found is not None and found.size else None
+
+    def code(self, table: Table) -> tuple[int, int, str]:
+        old = table.integer(_CodeField.DEPRECATED_BUILTIN_CODE, "b")
+        new = table.integer(_CodeField.BUILTIN_CODE, "i")
+        if old < 0 or not 0 <= max(old, new) < len(BUILTINS):
+            raise self.refuse(f"{table.path} is operator {max(old, new)}, which is not known: use a newer Lowtide")
+        return max(old, new), new, table.string(_CodeField.CUSTOM_CODE) or ""
+
+    def entry(self, table: Table) -> Metadata:
+        name = table.string(MetadataField.NAME) or ""
+        buffer = self.index(table, table.integer(MetadataField.BUFFER, "I"), len(self.buffers), "buffer")
+        if name == _COMPRESSION:
+            raise self.refuse("has compressed tensors, which the interpreter unpacks where no plan reaches")
+        return Metadata(name, buffer)
+
+    def subgraph(self, table: Table, position: int, count: int) -> Subgraph:
+        tensors = tuple(map(self.tensor, table.tables(_SubgraphField.TENSORS)))
+        name = table.string(_SubgraphField.NAME) or ("main" if position == 0 else f"subgraph{position}")
+        inputs, outputs = (
+            self.indices(table, table.numbers(field), tensors)
+            for field in (_SubgraphField.INPUTS, _SubgraphField.OUTPUTS)
+        )
+        operators = tuple(
+            self.operator(found, tensors, count) for found in table.tables(_SubgraphField.OPERATORS)
+        )
+        return Subgraph(name, tensors, inputs, outputs, operators)
+
+    def tensor(self, table: Table) -> Tensor:
+        name = table.string(_TensorField.NAME) or ""
+        called = f"{table.path} ({_short(name)})" if name else table.path
+        shape = table.numbers(_TensorField.SHAPE)
+        code = table.integer(_TensorField.TYPE, "b")
+        if not 0 <= code < len(TYPES):
+            raise self.refuse(f"{called} is of type {code}, which is not known: use a newer Lowtide")
+        type, width = TYPES[code]
+        if width is None:
+            raise self.refuse(f"{called} is of type {type}, which TensorFlow Lite Micro cannot hold")
+        if any(length < 0 for length in shape):
+            raise self.refuse(f"{called} has a shape that is not known: convert it with fixed shapes")
+        size = math.prod(shape) * width
+        if size >= _LIMIT:
+            raise self.refuse(f"{called} has 2 GiB or more: no interpreter of TensorFlow Lite Micro holds that")
+        if table.integer(_TensorField.EXTERNAL_BUFFER, "I"):
+            raise self.refuse(f"{called} lies in another file: put the weights into the model")
+        buffer = self.index(table, table.integer(_TensorField.BUFFER, "I"), len(self.buffers), "buffer")
+        variable = table.integer(_TensorField.IS_VARIABLE, "B") != 0
+        return Tensor(name, type, shape, size, buffer, self.buffers[buffer] is not None, variable)
+
+    def operator(self, table: Table, tensors: tuple[Tensor, ...], subgraphs: int) -> Operator:
+        position = self.index(table, table.integer(_OperatorField.OPCODE_INDEX, "I"), len(self.codes), "code")
+        number, seen, custom = self.codes[position]
+        name = BUILTINS[number]
+        if name in _REFUSED:
+            raise self.refuse(f"{table.path} is a {name}, {_REFUSED[name]}: it cannot be planned")
+        if table.integer(_OperatorField.LARGE_CUSTOM_OPTIONS_OFFSET, "Q") > 1:
+            raise self.refuse(f"{table.path} has options behind the model: convert it without large options")
+        inputs = self.indices(table, table.numbers(_OperatorField.INPUTS), tensors, optional=True)
+        outputs = self.indices(table, table.numbers(_OperatorField.OUTPUTS), tensors)
+        for tensor in self.indices(table, table.numbers(_OperatorField.INTERMEDIATES), tensors):
+            if tensors[tensor].size:
+                raise self.refuse(f"{table.path} has intermediate tensors, which the interpreter refuses")
+        calls: tuple[int, ...] = ()
+        if name in _CALLS:
+            kind, count = _CALLS[name]
+            options = table.table(_OperatorField.BUILTIN_OPTIONS)
+            if options is None or table.integer(_OperatorField.BUILTIN_OPTIONS_TYPE, "B") != kind:
+                raise DamagedError(f"{table.path} at byte {table.at} is a {name} without options")
+            calls = tuple(self.index(options, options.integer(i), subgraphs, "subgraph") for i in range(count))
+        return Operator(
+            (custom or name) if number == CUSTOM else name,
+            inputs,
+            outputs,
+            calls,
+            seen=seen == number,
+            custom=number == CUSTOM,
+        )
+
+    def index(self, table: Table, position: int, count: int, what: str) -> int:
+        if not 0 <= position < count:
+            raise DamagedError(f"{table.path} at byte {table.at} names {what} {position} of {count}")
+        return position
+
+    def indices(
+        self, table: Table, found: Iterable[int], tensors: tuple[Tensor, ...], *, optional: bool = False
+    ) -> tuple[int, ...]:
+        positions = tuple(found)
+        for position in positions:
+            if not (optional and position == -1):
+                self.index(table, position, len(tensors), "tensor")
+        return positions
+
+
+def _short(name: str) -> str:
+    """A name from the file as a message shows it."""
+    shown = name if len(name) <= 60 else f"{name[:60]}…"
+    return shown if shown.isprintable() else ascii(shown)
