@@ -102,7 +102,7 @@ def simulate(
         UnsupportedError: a subgraph calls itself, or calls nest too deep or unfold too far.
     """
     spans = lifetimes(model, scratch)
-    placed = model.arena_tensors
+    placed = model.arena_tensors | _fixed_variables(model, offsets)
     numbers = [i for i, tensor in enumerate(model.tensors) if i in placed]
     sizes = [tensor.size for i, tensor in enumerate(model.tensors) if i in placed]
     requests = sorted(range(len(scratch)), key=lambda i: (scratch[i].subgraph, scratch[i].operator))
@@ -123,6 +123,13 @@ def simulate(
         head=_round_up(max((a.offset + a.size for a in found), default=0)),
         temporaries=_SUBGRAPH_BYTES * len(model.subgraphs) + _INFO_BYTES * infos + _BUFFER_BYTES * len(found),
     )
+
+
+def _fixed_variables(model: Model, offsets: Sequence[int] | None) -> set[int]:
+    """Variables that have an offset: these lie in the arena, unlike all others."""
+    if offsets is None:
+        return set()
+    return {i for i, tensor in enumerate(model.tensors) if tensor.variable and offsets[i] != ONLINE}
 
 
 @dataclass(frozen=True)
