@@ -94,7 +94,7 @@ def resource() -> bytes:
 def variable(*, inside: bool = False) -> bytes:
     """A variable that every run adds to: in the first subgraph, or in one that an IF runs.
 
-    In the latter, the position of the variable is that of a tensor of the first subgraph which lies in the arena.
+    In the latter, its position is also that of a tensor of the first subgraph that lies in the arena.
     """
     net = Net()
     main = net.graph()

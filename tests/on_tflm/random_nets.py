@@ -79,9 +79,11 @@ class _Maker:
             return [output]
         if kind == "concatenate":
             y = self.random.choice(pool)
-            return [graph.made(
-                "CONCATENATION", [x, y], (1, self.length(graph, x) + self.length(graph, y)), axis=1
-            )]
+            return [
+                graph.made(
+                    "CONCATENATION", [x, y], (1, self.length(graph, x) + self.length(graph, y)), axis=1
+                )
+            ]
         if kind == "connect":
             size = self.size()
             weights = graph.constant(self.numbers.standard_normal((size, self.length(graph, x))) / 8)
@@ -151,7 +153,11 @@ class _Maker:
         start = graph.constant([0], "INT32")
         results = [graph.tensor((1,), "INT32"), *(graph.tensor((1, size)) for size in sizes)]
         graph.op(
-            "WHILE", [start, *carried], results, condSubgraphIndex=test.position, bodySubgraphIndex=body.position
+            "WHILE",
+            [start, *carried],
+            results,
+            condSubgraphIndex=test.position,
+            bodySubgraphIndex=body.position,
         )
         return results[1:]
 

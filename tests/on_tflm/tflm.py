@@ -1,4 +1,4 @@
-"""The real interpreter of TensorFlow Lite Micro, in a process of its own: offsets that are wrong may end it."""
+"""The real interpreter of TensorFlow Lite Micro, in a process of its own, which wrong offsets may end."""
 
 from __future__ import annotations
 

@@ -71,5 +71,5 @@ _WIDTHS = {
 }
 
 TYPES: tuple[tuple[str, int | None], ...] = tuple(_WIDTHS.items())
-"""Each element type by its number: its name, and the bytes that the interpreter of TensorFlow Lite Micro takes
-for an element; None where it has no kernel for it. It keeps INT4 in a byte each."""
+"""Each element type by its number: its name, and the bytes of an element in the interpreter of TensorFlow
+Lite Micro; None where it cannot hold any. It keeps INT4 in a byte each."""

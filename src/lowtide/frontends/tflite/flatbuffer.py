@@ -16,7 +16,7 @@ from enum import IntEnum
 from typing import Literal
 
 Scalar = Literal["b", "B", "h", "H", "i", "I", "q", "Q", "f", "d", "?"]
-"""The type of a scalar as ``struct`` names it: ``B`` for ubyte, bool and enums of that size, ``i`` for int."""
+"""The type of a scalar as ``struct`` names it: ``B`` for ubyte and bool, ``i`` for int."""
 
 _WIDTHS = {form: struct.calcsize(f"<{form}") for form in "bBhHiIqQfd?"}
 
@@ -148,7 +148,7 @@ class Table:
             raise DamagedError(f"{self.name(field)} at byte {found.start} is not UTF-8") from None
 
     def extent(self, field: int, width: int = 1) -> Extent | None:
-        """Where the elements of a vector lie, each of so many bytes; None if it is absent. Reads none of them."""
+        """Where a vector's elements, each of so many bytes, lie, unread; None if it is absent."""
         at = self.place(field, 4)
         if at is None:
             return None

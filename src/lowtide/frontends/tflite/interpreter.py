@@ -167,7 +167,9 @@ class _Marker:
     def subgraph(self, position: int, callers: tuple[int, ...]) -> None:
         graph, base = self.model.subgraphs[position], self.model.bases[position]
         if position in callers:
-            raise UnsupportedError(f"{self.model.name}: subgraph {graph.name!r} calls itself: it cannot be planned")
+            raise UnsupportedError(
+                f"{self.model.name}: subgraph {graph.name!r} calls itself: it cannot be planned"
+            )
         if len(callers) > DEPTH_LIMIT:
             raise UnsupportedError(f"{self.model.name}: its calls nest more than {DEPTH_LIMIT} deep")
         for tensor in graph.inputs:
@@ -177,7 +179,9 @@ class _Marker:
             self.count += 1
             self.marks += 1
             if self.marks > MARK_LIMIT:
-                raise UnsupportedError(f"{self.model.name}: its calls unfold into more than {MARK_LIMIT} operators")
+                raise UnsupportedError(
+                    f"{self.model.name}: its calls unfold into more than {MARK_LIMIT} operators"
+                )
             for tensor in operator.outputs:
                 self.create(base + tensor)
             start = self.count

@@ -63,7 +63,9 @@ def must_stay_online(model: Model) -> frozenset[int]:
 def _crashes(model: Model, offsets: Sequence[int]) -> Iterator[Violation]:
     for i in sorted(must_stay_online(model)):
         if i < len(offsets) and offsets[i] != ONLINE:
-            yield Violation("crash", f"tensor {i} has an offset, which the interpreter takes for a variable's")
+            yield Violation(
+                "crash", f"tensor {i} has an offset, which the interpreter takes for a variable's"
+            )
 
 
 def _misplaced(model: Model, arena: Simulation, offsets: Sequence[int]) -> Iterator[Violation]:

@@ -1,14 +1,16 @@
 """Which reference kernels may write their output exactly over an input.
 
-Each entry was tried on the interpreter, with every type of element that it has a kernel for, and gave the
-bits that separate memory gives. It holds for the reference kernels alone; CMSIS-NN, Xtensa's and ESP-NN's
-were not tried. What is not here may not: kernels that read an input again after they have written (convolution,
-fully connected), and those that were right by an accident of shape (transpose, strided slice, SVDF).
+Each entry was tried on the interpreter, with each type of element that it names, operands repeated along an
+axis among them, and gave the bits that separate memory gives. It holds for the reference kernels alone;
+CMSIS-NN, Xtensa's and ESP-NN's were not tried. What is not here may not: kernels that read an input again
+after they have written (convolution, fully connected), and those that were right by an accident of shape
+(transpose, strided slice, SVDF).
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,42 +18,74 @@ if TYPE_CHECKING:
 
     from lowtide.frontends.tflite.model import Operator, Tensor
 
-LIBRARY = "TFLM reference kernels"
+LIBRARY = "the reference kernels of TensorFlow Lite Micro"
 """What the table is of."""
 
-COPIES = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
-"""Operators whose output has the bytes of their first input, as they are."""
 
-_FIRST = (0,)
-_EITHER = (0, 1)
+@dataclass(frozen=True, slots=True)
+class Over:
+    """What one kernel allows.
 
-OVER: dict[str, tuple[int, ...]] = {
-    "RESHAPE": _FIRST,
-    "SQUEEZE": _FIRST,
-    "EXPAND_DIMS": _FIRST,
-    "ADD": _EITHER,
-    "SUB": _EITHER,
-    "MUL": _EITHER,
-    "DIV": _EITHER,
-    "MINIMUM": _EITHER,
-    "MAXIMUM": _EITHER,
-    "RELU": _FIRST,
-    "LEAKY_RELU": _FIRST,
-    "PRELU": _FIRST,
-    "LOGISTIC": _FIRST,
-    "NEG": _FIRST,
-    "SQRT": _FIRST,
-    "RSQRT": _FIRST,
-    "SQUARE": _FIRST,
-    "LOG": _FIRST,
-    "SOFTMAX": _FIRST,
-    "QUANTIZE": _FIRST,
-    "CAST": _FIRST,
+    Args:
+        types: of the elements of its first input, that were tried.
+        inputs: how many inputs, from the first on, its output may lie over.
+        copy: whether its output has the bytes of its first input, as they are.
+    """
+
+    types: frozenset[str]
+    inputs: int = 1
+    copy: bool = False
+
+
+def _tried(types: str, inputs: int = 1, *, copy: bool = False) -> Over:
+    return Over(frozenset(types.split()), inputs, copy)
+
+
+_SMALL = "FLOAT32 INT8 INT16"
+_NUMBERS = "FLOAT32 INT8 INT16 INT32"
+_ALL = "FLOAT32 INT8 INT16 INT32 BOOL"
+
+OVER: dict[str, Over] = {
+    "RESHAPE": _tried(_ALL, copy=True),
+    "SQUEEZE": _tried(_ALL, copy=True),
+    "EXPAND_DIMS": _tried(_SMALL, copy=True),
+    "ADD": _tried(_NUMBERS, 2),
+    "SUB": _tried(_NUMBERS, 2),
+    "MUL": _tried(_NUMBERS, 2),
+    "DIV": _tried("FLOAT32 INT8 INT32", 2),
+    "MINIMUM": _tried(_NUMBERS, 2),
+    "MAXIMUM": _tried(_NUMBERS, 2),
+    "SQUARED_DIFFERENCE": _tried(_NUMBERS, 2),
+    "FLOOR_DIV": _tried("FLOAT32", 2),
+    "FLOOR_MOD": _tried("FLOAT32", 2),
+    "LOGICAL_AND": _tried("BOOL", 2),
+    "LOGICAL_OR": _tried("BOOL", 2),
+    "LOGICAL_NOT": _tried("BOOL"),
+    "RELU": _tried(_SMALL),
+    "RELU6": _tried(_SMALL),
+    "LEAKY_RELU": _tried(_SMALL),
+    "PRELU": _tried("FLOAT32 INT8"),
+    "HARD_SWISH": _tried("FLOAT32 INT8"),
+    "ELU": _tried("FLOAT32 INT8"),
+    "LOGISTIC": _tried(_SMALL),
+    "TANH": _tried(_SMALL),
+    "ABS": _tried(_SMALL),
+    "NEG": _tried("FLOAT32"),
+    "EXP": _tried("FLOAT32"),
+    "LOG": _tried("FLOAT32"),
+    "SIN": _tried("FLOAT32"),
+    "COS": _tried("FLOAT32"),
+    "SQRT": _tried("FLOAT32"),
+    "RSQRT": _tried("FLOAT32"),
+    "SQUARE": _tried("FLOAT32"),
+    "FLOOR": _tried("FLOAT32"),
+    "CEIL": _tried("FLOAT32"),
+    "ROUND": _tried("FLOAT32"),
+    "SOFTMAX": _tried(_SMALL),
+    "QUANTIZE": _tried("INT8 INT16"),
+    "CAST": _tried(_ALL),
 }
-"""Positions of the inputs that the first output may lie over, by operator."""
-
-_TYPES = {"SOFTMAX": frozenset({"INT8"})}
-"""Types of the input where not every one was tried, or is right."""
+"""What was tried, by operator."""
 
 
 def overwrites(operator: Operator, tensors: Sequence[Tensor]) -> Iterator[tuple[int, int]]:
@@ -59,15 +93,19 @@ def overwrites(operator: Operator, tensors: Sequence[Tensor]) -> Iterator[tuple[
 
     Only those of equal length in elements and bytes: an input that is repeated along an axis is read again.
     """
-    if operator.custom or len(operator.outputs) != 1:
+    over = OVER.get(operator.name)
+    if over is None or operator.custom or len(operator.outputs) != 1:
         return
     output = operator.outputs[0]
-    for position in OVER.get(operator.name, ()):
-        source = operator.inputs[position] if position < len(operator.inputs) else -1
+    for source in operator.inputs[: over.inputs]:
         if source < 0 or source == output:
             continue
         a, b = tensors[source], tensors[output]
-        if a.type not in _TYPES.get(operator.name, {a.type}):
-            continue
-        if a.size == b.size and math.prod(a.shape) == math.prod(b.shape):
+        if a.type in over.types and a.size == b.size and math.prod(a.shape) == math.prod(b.shape):
             yield output, source
+
+
+def is_copy(operator: Operator) -> bool:
+    """Whether the output has the bytes of the first input, as they are."""
+    over = OVER.get(operator.name)
+    return over is not None and over.copy and not operator.custom

@@ -48,7 +48,7 @@ def offsets_in(model: Model) -> tuple[int, ...] | None:
     count = _HEAD.unpack_from(data)[2]
     if count != model.tensor_count:
         raise InputError(
-            f"{model.name}: has offsets for {count} tensors and {model.tensor_count} tensors: convert it again"
+            f"{model.name}: has {model.tensor_count} tensors and offsets for {count}: convert it again"
         )
     if len(data) < _HEAD.size + 4 * count:
         raise InputError(f"{model.name}: its offsets are cut short: convert it again")

@@ -250,7 +250,9 @@ def read_model(data: bytes, name: str = "model") -> Model:
 
 def _check_head(data: bytes, name: str) -> None:
     if len(data) >= _LIMIT:
-        raise UnsupportedError(f"{name}: has 2 GiB or more: no interpreter of TensorFlow Lite Micro reads that")
+        raise UnsupportedError(
+            f"{name}: has 2 GiB or more: no interpreter of TensorFlow Lite Micro reads that"
+        )
     if data[8:12] == IDENTIFIER and data[4:8] != IDENTIFIER:
         raise UnsupportedError(f"{name}: has its size in front of it: remove the first four bytes")
     if data[4:8] != IDENTIFIER or len(data) < 12:
@@ -263,7 +265,9 @@ def _check_head(data: bytes, name: str) -> None:
 class _Reader:
     def __init__(self, buffer: FlatBuffer, name: str) -> None:
         self.buffer, self.name = buffer, name
-        self.codes: list[tuple[int, int, str]] = []  # number, number that lifetimes go by, name of a custom one
+        self.codes: list[
+            tuple[int, int, str]
+        ] = []  # number, number that lifetimes go by, name of a custom one
         self.buffers: list[Extent | None] = []
 
     def refuse(self, what: str) -> UnsupportedError:
@@ -293,7 +297,9 @@ class _Reader:
         old = table.integer(_CodeField.DEPRECATED_BUILTIN_CODE, "b")
         new = table.integer(_CodeField.BUILTIN_CODE, "i")
         if old < 0 or not 0 <= max(old, new) < len(BUILTINS):
-            raise self.refuse(f"{table.path} is operator {max(old, new)}, which is not known: use a newer Lowtide")
+            raise self.refuse(
+                f"{table.path} is operator {max(old, new)}, which is not known: use a newer Lowtide"
+            )
         return max(old, new), new, table.string(_CodeField.CUSTOM_CODE) or ""
 
     def entry(self, table: Table) -> Metadata:
@@ -329,7 +335,9 @@ class _Reader:
             raise self.refuse(f"{called} has a shape that is not known: convert it with fixed shapes")
         size = math.prod(shape) * width
         if size >= _LIMIT:
-            raise self.refuse(f"{called} has 2 GiB or more: no interpreter of TensorFlow Lite Micro holds that")
+            raise self.refuse(
+                f"{called} has 2 GiB or more: no interpreter of TensorFlow Lite Micro holds that"
+            )
         if table.integer(_TensorField.EXTERNAL_BUFFER, "I"):
             raise self.refuse(f"{called} lies in another file: put the weights into the model")
         buffer = self.index(table, table.integer(_TensorField.BUFFER, "I"), len(self.buffers), "buffer")
@@ -355,7 +363,9 @@ class _Reader:
             options = table.table(_OperatorField.BUILTIN_OPTIONS)
             if options is None or table.integer(_OperatorField.BUILTIN_OPTIONS_TYPE, "B") != kind:
                 raise DamagedError(f"{table.path} at byte {table.at} is a {name} without options")
-            calls = tuple(self.index(options, options.integer(i), subgraphs, "subgraph") for i in range(count))
+            calls = tuple(
+                self.index(options, options.integer(i), subgraphs, "subgraph") for i in range(count)
+            )
         return Operator(
             (custom or name) if number == CUSTOM else name,
             inputs,

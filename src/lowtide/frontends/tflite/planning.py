@@ -1,9 +1,9 @@
 """Plans a model's arena as the interpreter will have it.
 
-The interpreter takes offsets for tensors only: the scratch of kernels, and what must stay with it, it places
-itself, around them. So these are planned as well, left out of the metadata, and where the interpreter will put
-them is worked out from the rest. That is the plan: every byte of it is followed through the program, and
-offsets that give no smaller arena than the file had are not taken.
+The interpreter takes offsets for tensors only: the scratch of kernels, and what must stay with it, it
+places itself, around them. So these are planned as well and left out of the metadata, and where the
+interpreter will put them is worked out from the rest. That is the plan: every byte of it is followed through
+the program, and offsets that give no smaller arena than the file had are not taken.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from lowtide.violation import Violation
 
 _ETHOS_U = "ethos-u"
+
+_LIMIT = 2**31
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,8 @@ def plan_model(
         if best.after.head <= best.bound:
             break
     assert best is not None
+    if best.after.head >= _LIMIT:
+        raise UnsupportedError(f"{model.name}: takes 2 GiB or more, which the interpreter cannot count")
     verify(best.plan, imported.program)
     wrong = judge(model, imported, best.offsets, scratch)
     if wrong:
@@ -219,10 +223,14 @@ class _Rules:
         problem = self.original(plan.problem)
         placed = _placed(self.imported, after, problem)
         floor = lower_bound(problem)
-        unused = max((found.size for i, found in after.tensors.items() if i not in self.imported.tensors), default=0)
+        unused = max(
+            (found.size for i, found in after.tensors.items() if i not in self.imported.tensors), default=0
+        )
         bound = max(plan.lower_bound_bytes if self.exact else floor, unused)
         use = replace(placed.uses[0], lower_bound_bytes=min(max(bound, floor), placed.uses[0].bytes))
-        return _Found(after, tuple(offsets), replace(plan, problem=problem, offsets=placed.offsets, uses=(use,)), bound)
+        return _Found(
+            after, tuple(offsets), replace(plan, problem=problem, offsets=placed.offsets, uses=(use,)), bound
+        )
 
     def original(self, problem: Problem) -> Problem:
         """The problem without what was added to it."""
@@ -256,7 +264,8 @@ def _placed(imported: Imported, arena: Simulation, problem: Problem) -> Plan:
     offsets = tuple(starts[buffer.id] for buffer in problem.buffers)
     end = end_of(problem.buffers, offsets)
     uses = tuple(
-        ArenaUse(found.id, end, live_peak(problem), min(lower_bound(problem), end)) for found in problem.arenas
+        ArenaUse(found.id, end, live_peak(problem), min(lower_bound(problem), end))
+        for found in problem.arenas
     )
     return Plan(problem, offsets, uses, "interpreter")
 

@@ -4,7 +4,7 @@ A tensor has one place however often its subgraph is called, so no parameter is 
 every subgraph is a value of the root's. What IF and WHILE copy, tensor after tensor, lies in regions of its
 own around the subgraphs that they run:
 
-    IF         a cond of two regions, each: op inputs to subgraph inputs; the subgraph; its outputs to op outputs
+    IF         a cond of two regions: op inputs to subgraph inputs; the subgraph; its outputs to op outputs
     WHILE      op inputs to the condition's inputs; op inputs to op outputs; a while of the condition, and of
                a region: op outputs to body inputs; the body; its outputs to op outputs; op outputs to the
                condition's inputs
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from lowtide.constants import ROOT
 from lowtide.errors import InputError, UnsupportedError
 from lowtide.frontends.tflite.interpreter import ALIGNMENT, lifetimes
-from lowtide.frontends.tflite.kernels import COPIES, overwrites
+from lowtide.frontends.tflite.kernels import is_copy, overwrites
 from lowtide.program import Call, Match, Program, Region, Step, Storage, Value
 
 if TYPE_CHECKING:
@@ -225,9 +225,9 @@ class _Importer:
             pair = self.seen(subgraph, (output, source))
             if len(pair) == 2 and pair[0] != pair[1] and self.lonely.isdisjoint(pair):
                 over.append(pair)
-                if operator.name in COPIES:
+                if is_copy(operator):
                     matches.append(Match(*pair))
-        return tuple(over), tuple(matches)  # type: ignore[arg-type]
+        return tuple(over), tuple(matches)
 
     # Operators that run subgraphs.
 
@@ -299,7 +299,9 @@ class _Importer:
             read, written = self.seen(source, (a,)), self.seen(target, (b,))
             if read == written:
                 continue
-            pairs = tuple(zip(written, read, strict=False)) if self.lonely.isdisjoint((*read, *written)) else ()
+            pairs = (
+                tuple(zip(written, read, strict=False)) if self.lonely.isdisjoint((*read, *written)) else ()
+            )
             steps.append(
                 Step(
                     "copy",
@@ -314,7 +316,9 @@ class _Importer:
 
     def unfit(self, subgraph: int, label: str, what: str) -> InputError:
         graph = self.model.subgraphs[subgraph].name
-        return InputError(f"{self.model.name}: operator {label} near subgraph {graph!r} {what}: convert it again")
+        return InputError(
+            f"{self.model.name}: operator {label} near subgraph {graph!r} {what}: convert it again"
+        )
 
 
 def _numbered(steps: Sequence[Step]) -> list[Step]:

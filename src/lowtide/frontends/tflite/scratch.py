@@ -120,7 +120,9 @@ def probed_scratch(model: Model) -> tuple[Scratch, ...]:
     try:
         done = subprocess.run(command, input=model.data, capture_output=True, timeout=_PATIENCE, check=False)
     except subprocess.TimeoutExpired:
-        raise InputError(f"{model.name}: its scratch was not found in {_PATIENCE} s: say it instead") from None
+        raise InputError(
+            f"{model.name}: its scratch was not found in {_PATIENCE} s: say it instead"
+        ) from None
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         why = said[-1] if said and done.returncode > 0 else "the interpreter crashed"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from lowtide.errors import UnsupportedError
+from lowtide.errors import LowtideError, UnsupportedError
 from lowtide.frontends.tflite.flatbuffer import FlatBuffer
 from lowtide.frontends.tflite.metadata import NAME, encode, entry_of
 from lowtide.frontends.tflite.model import IDENTIFIER, ModelField, read_model
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lowtide.frontends.tflite.flatbuffer import Table
-    from lowtide.frontends.tflite.model import Model
+    from lowtide.frontends.tflite.model import Metadata, Model
 
 _BLOCK = 64
 _DATA = 16
@@ -38,6 +38,7 @@ def with_offsets(model: Model, offsets: Sequence[int]) -> Model:
 
     Raises:
         UnsupportedError: its root has fields that are not known here, or it would become too large.
+        LowtideError: what was written is not what was read, but for the offsets.
     """
     content = encode(model, offsets)
     entry = entry_of(model)
@@ -66,7 +67,9 @@ def _with_block(model: Model, content: bytes, entry: int | None) -> bytes:
     """The old file behind a block with a new root."""
     root = FlatBuffer(model.data).root("model")
     if any(root.inside[len(ModelField) :]):
-        raise UnsupportedError(f"{model.name}: its root has fields that are not known here: use a newer Lowtide")
+        raise UnsupportedError(
+            f"{model.name}: its root has fields that are not known here: use a newer Lowtide"
+        )
     block = _Block()
     block.root(root)
     buffers: list[_Place] = [table.at for table in root.tables(ModelField.BUFFERS)]
@@ -163,12 +166,19 @@ class _Block:
 
 
 def _compare(old: Model, new: Model, content: bytes) -> None:
-    """Whether nothing but the offsets is another; a fault of this file if not."""
+    """Refuse a file in which anything but the offsets is another: a fault of the writer, not of the file."""
     entry = entry_of(new)
-    assert entry is not None
-    offsets = new.metadata[entry].buffer
-    kept = [entry for entry in old.metadata if entry.name != NAME]
-    assert new.subgraphs == old.subgraphs
-    assert [entry for entry in new.metadata if entry.name != NAME] == kept
-    assert new.content(offsets) == content
-    assert all(new.content(i) == old.content(i) for i in range(len(old.buffers)) if i != offsets)
+    offsets = new.metadata[entry].buffer if entry is not None else -1
+    same = (
+        entry is not None
+        and new.content(offsets) == content
+        and new.subgraphs == old.subgraphs
+        and _others(new) == _others(old)
+        and all(new.content(i) == old.content(i) for i in range(len(old.buffers)) if i != offsets)
+    )
+    if not same:
+        raise LowtideError(f"{old.name}: could not be written so that all else stays as it was")
+
+
+def _others(model: Model) -> list[Metadata]:
+    return [entry for entry in model.metadata if entry.name != NAME]
