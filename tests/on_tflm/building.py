@@ -165,4 +165,6 @@ _OPTIONS = {
     "CONV_2D": "Conv2DOptions",
     "DEPTHWISE_CONV_2D": "DepthwiseConv2DOptions",
     "TRANSPOSE_CONV": "TransposeConvOptions",
+    "MEAN": "ReducerOptions",
+    "ADD_N": "AddNOptions",
 }

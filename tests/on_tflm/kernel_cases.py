@@ -26,12 +26,8 @@ def cases(name: str, inputs: int, type: str) -> list[bytes]:
     """Models of an operator on several shapes; each other order of the operands is one of its own."""
     if inputs == 1:
         return [_model(name, list(shapes), type) for shapes in SHAPES]
-    found = []
-    for shapes in PAIRS:
-        for order in (list(shapes), list(shapes)[::-1]):
-            if name != "PRELU" or order == list(shapes):
-                found.append(_model(name, order, type))
-    return found
+    orders = (1,) if name == "PRELU" else (1, -1)
+    return [_model(name, list(shapes)[::order], type) for shapes in PAIRS for order in orders]
 
 
 def _model(name: str, shapes: list[tuple[int, ...]], type: str) -> bytes:

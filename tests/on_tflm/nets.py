@@ -179,7 +179,24 @@ def branches(seed: int = 0, width: int = 6) -> bytes:
     return net.finish()
 
 
+def scratch() -> bytes:
+    """Kernels that ask for scratch, one of them for a lot, beside a tensor that lives throughout."""
+    net = Net()
+    main = net.graph()
+    x, y = main.input((1, 8, 8, 4), "INT8", scale=0.05), main.input(_SHAPE)
+    weights = main.constant(np.random.default_rng(5).integers(-99, 99, (8, 3, 3, 4)), "INT8", scale=0.02)
+    shape = main.constant([1, 16, 16, 8], "INT32")
+    grown = main.tensor((1, 16, 16, 8), "INT8", scale=0.5)
+    main.op("TRANSPOSE_CONV", [shape, weights, x], [grown], strideW=2, strideH=2)
+    mean = main.tensor((1, 8), "INT8", scale=0.5)
+    main.op("MEAN", [grown, main.constant([1, 2], "INT32")], [mean])
+    total = main.made("ADD_N", [y, main.made("TANH", [y]), main.made("NEG", [y]), y])
+    main.outputs = [mean, total]
+    return net.finish()
+
+
 NETS = {
+    "scratch": scratch,
     "branch": branch,
     "pass_through": pass_through,
     "loop": loop,

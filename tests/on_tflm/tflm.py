@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import re
@@ -113,6 +114,7 @@ def _in_child(act):
     child = os.fork()
     if child == 0:
         try:
+            faulthandler.disable()
             os.close(reader)
             os.dup2(log.fileno(), 2)
             try:

@@ -18,7 +18,7 @@ from lowtide.frontends.tflite.judging import judge, must_stay_online
 from lowtide.frontends.tflite.metadata import ONLINE, offsets_in
 from lowtide.frontends.tflite.programs import Imported, program_of
 from lowtide.pack.bounds import live_peak, lower_bound
-from lowtide.problem import ArenaUse, Buffer, Plan, end_of, merge_intervals
+from lowtide.problem import Arena, ArenaUse, Buffer, Plan, end_of, merge_intervals
 from lowtide.techniques import Techniques, plan_program
 from lowtide.timeline import build_problem
 from lowtide.verifier import find_violations, verify
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 _ETHOS_U = "ethos-u"
 
 _LIMIT = 2**31
+
+_ARENAS = (Arena(),)
+"""There is one, even if nothing is in it."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,7 @@ def plan_model(
             techniques or Techniques(),
             packer=packer,
             options=options,
+            arenas=_ARENAS,
             limit=rules.apply,
         )
         found = rules.as_placed(plan)
@@ -272,7 +276,7 @@ def _placed(imported: Imported, arena: Simulation, problem: Problem) -> Plan:
 
 def _own_plan(imported: Imported, arena: Simulation, other: _Found) -> Plan:
     """The interpreter's arena as a plan, if lifetimes alone allow it; the other one if not."""
-    plan = _placed(imported, arena, build_problem(imported.program))
+    plan = _placed(imported, arena, build_problem(imported.program, arenas=_ARENAS))
     return other.plan if find_violations(plan, imported.program)[0] else plan
 
 
