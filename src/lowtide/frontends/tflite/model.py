@@ -50,6 +50,10 @@ class ModelField(IntEnum):
     EXTERNAL_BUFFERS = 9
 
 
+_CARRIED = {ModelField.DESCRIPTION: 1, ModelField.METADATA_BUFFER: 4, ModelField.SIGNATURE_DEFS: 4}
+"""Vectors that are of no interest here, but must be there for a new root to refer to; bytes of an element."""
+
+
 class MetadataField(IntEnum):
     """Positions of the fields of an entry of the metadata."""
 
@@ -278,6 +282,8 @@ class _Reader:
         for external in (ModelField.EXTERNAL_BUFFER_GROUPS, ModelField.EXTERNAL_BUFFERS):
             if root.tables(external):
                 raise self.refuse("has buffers in other files: put the weights into the model")
+        for carried, width in _CARRIED.items():
+            root.extent(carried, width)
         self.buffers = [self.content(table) for table in root.tables(ModelField.BUFFERS)]
         self.codes = [self.code(table) for table in root.tables(ModelField.OPERATOR_CODES)]
         metadata = tuple(self.entry(table) for table in root.tables(ModelField.METADATA))
