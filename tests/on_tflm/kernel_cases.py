@@ -5,11 +5,11 @@ from __future__ import annotations
 from building import Net
 
 from lowtide.frontends.tflite.metadata import ONLINE
-from lowtide.frontends.tflite.model import Model, read_model
+from lowtide.frontends.tflite.model import Model
+from lowtide.frontends.tflite.reading import read_model
 from lowtide.frontends.tflite.writing import with_offsets
 
 SCALES = {"INT8": 0.05, "INT16": 0.0005}
-TYPES = ("FLOAT32", "INT8", "INT16", "INT32", "BOOL")
 
 SHAPES = (((1, 37),), ((2, 3, 5, 7),), ((1, 16, 24, 3),))
 PAIRS = (

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections import Counter
 from random import Random
 
 import flatbuffers
+import numpy as np
 import pytest
 from building import Net
 from nets import NETS
 from random_nets import random_net
 from tflite_micro.tensorflow.lite.micro.python import schema_py_generated as schema
+from tflm import run
 from wake_words import wake_words
 
 from lowtide.errors import InputError, LowtideError, UnsupportedError
+from lowtide.frontends.tflite.interpreter import simulate
 from lowtide.frontends.tflite.metadata import NAME, ONLINE, encode, offsets_in
-from lowtide.frontends.tflite.model import read_model
 from lowtide.frontends.tflite.planning import plan_model
 from lowtide.frontends.tflite.programs import program_of
+from lowtide.frontends.tflite.reading import read_model
 from lowtide.frontends.tflite.writing import with_offsets
 from lowtide.pack.registry import Options
 
@@ -191,6 +195,45 @@ def test_a_tensor_that_is_read_before_it_is_written_is_refused():
     main.outputs = [early]
     with pytest.raises(UnsupportedError, match=r"operator 0 \(ADD\) .* reads tensor 1 before"):
         program_of(read_model(net.finish()))
+
+
+def resizing(name: str, shapes: list[tuple[int, ...]], made: tuple[int, ...], **options) -> bytes:
+    """A model of a kernel that sets the shape of its output itself; inputs but the first are indices."""
+    net = Net()
+    main = net.graph()
+    x = main.input(shapes[0])
+    indices = [main.constant(np.zeros(shape), "INT32") for shape in shapes[1:]]
+    output = main.tensor(made)
+    main.op(name, [x, *indices], [output], **options)
+    main.outputs = [output]
+    return net.finish()
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "made", "options"),
+    [
+        ("GATHER", [(4, 5, 6), (3, 2)], (4, 3, 2, 6), {"axis": 1}),
+        ("GATHER", [(4, 5, 6), (3,)], (4, 5, 3), {"axis": -1}),
+        ("GATHER", [(4, 5, 6), (4, 2)], (4, 2, 6), {"axis": 1, "batchDims": 1}),
+        ("GATHER_ND", [(4, 5, 6), (7, 2)], (7, 6), {}),
+        ("DEPTH_TO_SPACE", [(1, 2, 3, 8)], (1, 4, 6, 2), {"blockSize": 2}),
+        ("L2_POOL_2D", [(1, 9, 8, 2)], (1, 3, 4, 2), {"strideH": 3, "strideW": 2, "filterHeight": 2}),
+        (
+            "L2_POOL_2D",
+            [(1, 9, 8, 2)],
+            (1, 3, 3, 2),
+            {"padding": 1, "strideH": 3, "strideW": 2, "filterHeight": 2},
+        ),
+    ],
+)
+def test_an_output_that_its_kernel_makes_larger_is_refused(name, shapes, made, options):
+    """The interpreter makes room for what the kernel says; that is known, and the file must say the same."""
+    options |= {"filterWidth": 3} if name == "L2_POOL_2D" else {}
+    right = resizing(name, shapes, made, **options)
+    assert simulate(read_model(right)).head == run(right, runs=1).head
+    less = (*made[:-1], made[-1] - 1)
+    with pytest.raises(UnsupportedError, match=f"makes {math.prod(made)} elements"):
+        read_model(resizing(name, shapes, less, **options))
 
 
 def test_models_of_next_to_nothing():

@@ -13,7 +13,8 @@ from wake_words import STOCK, wake_words
 from lowtide.errors import InputError
 from lowtide.frontends.tflite.interpreter import Scratch, simulate
 from lowtide.frontends.tflite.metadata import ONLINE, offsets_in
-from lowtide.frontends.tflite.model import Model, read_model
+from lowtide.frontends.tflite.model import Model
+from lowtide.frontends.tflite.reading import read_model
 from lowtide.frontends.tflite.scratch import declared_scratch, logged_scratch, probed_scratch
 from lowtide.frontends.tflite.writing import with_offsets
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from kernel_cases import TYPES, cases, overlaid
-from tflm import CrashedError, run
+from kernel_cases import cases, overlaid
+from tflm import run
 
 from lowtide.frontends.tflite.kernels import OVER, overwrites
-from lowtide.frontends.tflite.model import read_model
+from lowtide.frontends.tflite.reading import read_model
 
 RUNS = 3
 
@@ -19,20 +19,16 @@ def operands(name: str) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OVER)
 def test_a_kernel_is_right_with_its_output_over_an_input(name):
-    for type in TYPES:
+    for type in sorted(OVER[name].types):
         tried = 0
         for data in cases(name, operands(name), type):
-            try:
-                stock = run(data, runs=RUNS)
-            except CrashedError:
-                assert type not in OVER[name].types  # it has no kernel for this type
-                continue
+            stock = run(data, runs=RUNS)
             for position in range(OVER[name].inputs):
                 model = overlaid(data, position)
                 if model is not None:
                     assert run(model, runs=RUNS).same_bits(stock), (type, position)
                     tried += 1
-        assert tried or type not in OVER[name].types, f"{type} was not tried"
+        assert tried
 
 
 def test_the_trial_tells_right_from_wrong():

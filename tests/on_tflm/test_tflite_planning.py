@@ -15,9 +15,10 @@ from lowtide.errors import UnsupportedError
 from lowtide.frontends.tflite.interpreter import Scratch, simulate
 from lowtide.frontends.tflite.judging import judge
 from lowtide.frontends.tflite.metadata import ONLINE
-from lowtide.frontends.tflite.model import Model, read_model
+from lowtide.frontends.tflite.model import Model
 from lowtide.frontends.tflite.planning import Planned, plan_model
 from lowtide.frontends.tflite.programs import program_of
+from lowtide.frontends.tflite.reading import read_model
 from lowtide.frontends.tflite.scratch import probed_scratch
 from lowtide.frontends.tflite.writing import with_offsets
 from lowtide.pack.registry import Options

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from lowtide.errors import LowtideError
 from lowtide.frontends.tflite.interpreter import ALIGNMENT
 from lowtide.frontends.tflite.metadata import NAME, ONLINE, encode
-from lowtide.frontends.tflite.model import IDENTIFIER, read_model
+from lowtide.frontends.tflite.reading import IDENTIFIER, read_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lowtide.errors import LowtideError, UnsupportedError
 from lowtide.frontends.tflite.flatbuffer import FlatBuffer
 from lowtide.frontends.tflite.metadata import NAME, encode, entry_of
-from lowtide.frontends.tflite.model import IDENTIFIER, ModelField, read_model
+from lowtide.frontends.tflite.reading import IDENTIFIER, ModelField, read_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
