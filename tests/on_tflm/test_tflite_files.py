@@ -157,6 +157,7 @@ HOSTILE = {
         set_on("subgraphs.0.operators.0.largeCustomOptionsOffset", 99)
     ),
     "in another file": lambda: edited(set_on("subgraphs.0.tensors.1.externalBuffer", 1)),
+    "in other memory": lambda: simple(name="CUSTOM", custom="TFLM_DECODE"),
     "compressed": lambda: simple(metadata=[("COMPRESSION_METADATA", b"1234")]),
     "is operator 250": lambda: edited(set_on("operatorCodes.0.builtinCode", 250)),
     "is a IF without options": lambda: edited(set_on("operatorCodes.0.builtinCode", 118)),

@@ -27,7 +27,7 @@ _LIMIT = 2**31
 """Bytes of a file, and of a tensor: the interpreter counts in signed 32-bit integers."""
 
 _COMPRESSION = "COMPRESSION_METADATA"
-_DECODE = "DECODE"
+_DECODE = "TFLM_DECODE"
 
 
 class ModelField(IntEnum):
@@ -221,7 +221,7 @@ class _Reader:
         position = self.index(table, table.integer(_OperatorField.OPCODE_INDEX, "I"), len(self.codes), "code")
         number, seen, custom = self.codes[position]
         name = BUILTINS[number]
-        if _DECODE in (name, custom):
+        if custom == _DECODE:
             raise self.refuse(f"{table.path} is a {_DECODE}, whose output may lie in other memory")
         if table.integer(_OperatorField.LARGE_CUSTOM_OPTIONS_OFFSET, "Q") > 1:
             raise self.refuse(f"{table.path} has options behind the model: convert it without large options")
@@ -266,7 +266,8 @@ class _Reader:
         elements = made_elements(name, inputs, values)
         if elements is not None and [math.prod(tensor.shape) for tensor in outputs] != [elements]:
             raise self.refuse(
-                f"{table.path} ({name}) makes {elements} elements for an output of another size: convert it again"
+                f"{table.path} ({name}) makes {elements} elements for an output of another size: "
+                "convert it again"
             )
 
     def index(self, table: Table, position: int, count: int, what: str) -> int:
