@@ -166,6 +166,8 @@ _OPTIONS = {
     "DEPTHWISE_CONV_2D": "DepthwiseConv2DOptions",
     "TRANSPOSE_CONV": "TransposeConvOptions",
     "MEAN": "ReducerOptions",
+    "SPLIT": "SplitOptions",
+    "SPLIT_V": "SplitVOptions",
     "GATHER": "GatherOptions",
     "DEPTH_TO_SPACE": "DepthToSpaceOptions",
     "L2_POOL_2D": "Pool2DOptions",

@@ -105,7 +105,39 @@ def overwrites(operator: Operator, tensors: Sequence[Tensor]) -> Iterator[tuple[
             yield output, source
 
 
-def is_copy(operator: Operator) -> bool:
-    """Whether the output has the bytes of the first input, as they are."""
+def same_bytes(operator: Operator, tensors: Sequence[Tensor]) -> Iterator[tuple[int, int, int]]:
+    """Tensors that are the same bytes afterwards: the inner one, the outer one, and how far into it in bytes.
+
+    A reshape is its input again. What is joined or split along the first axis that is longer than one lies in
+    the whole part after part, each one run of bytes, which its kernel copies to where it is already.
+    """
     over = OVER.get(operator.name)
-    return over is not None and over.copy and not operator.custom
+    if operator.custom or (over is None and operator.name not in PARTS):
+        return
+    if over is not None:
+        if over.copy:
+            yield from ((output, source, 0) for output, source in overwrites(operator, tensors))
+        return
+    joins, position = PARTS[operator.name]
+    whole = operator.outputs[0] if joins else operator.inputs[position]
+    distance = 0
+    for part in operator.inputs if joins else operator.outputs:
+        if min(part, whole) < 0 or not _is_run(tensors[part], tensors[whole]):
+            return
+        yield part, whole, distance
+        distance += tensors[part].size
+
+
+PARTS = {"CONCATENATION": (True, 0), "SPLIT": (False, 1), "SPLIT_V": (False, 0)}
+"""Operators between a whole and its parts: whether they join these, and which input the whole is if not."""
+
+PART_TYPES = frozenset({"FLOAT32", "INT8", "INT16", "INT32"})
+"""Types of the elements with which they were tried."""
+
+
+def _is_run(part: Tensor, whole: Tensor) -> bool:
+    """Whether a part along the one axis in which the shapes differ is one run of the whole's bytes."""
+    if part.type != whole.type or part.type not in PART_TYPES or len(part.shape) != len(whole.shape):
+        return False
+    differ = [i for i, (a, b) in enumerate(zip(part.shape, whole.shape, strict=True)) if a != b]
+    return len(differ) == 1 and math.prod(whole.shape[: differ[0]]) == 1

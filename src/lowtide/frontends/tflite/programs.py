@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from lowtide.constants import ROOT
 from lowtide.errors import InputError, UnsupportedError
 from lowtide.frontends.tflite.interpreter import ALIGNMENT, lifetimes
-from lowtide.frontends.tflite.kernels import is_copy, overwrites
+from lowtide.frontends.tflite.kernels import overwrites, same_bytes
 from lowtide.program import Call, Match, Program, Region, Step, Storage, Value
 
 if TYPE_CHECKING:
@@ -220,13 +220,19 @@ class _Importer:
         self, subgraph: int, operator: Operator
     ) -> tuple[tuple[tuple[int, int], ...], tuple[Match, ...]]:
         """What the reference kernel of an operator allows, in values."""
-        over, matches = [], []
-        for output, source in overwrites(operator, self.model.subgraphs[subgraph].tensors):
-            pair = self.seen(subgraph, (output, source))
-            if len(pair) == 2 and pair[0] != pair[1] and self.lonely.isdisjoint(pair):
-                over.append(pair)
-                if is_copy(operator):
-                    matches.append(Match(*pair))
+        tensors = self.model.subgraphs[subgraph].tensors
+
+        def free(*pair: int) -> tuple[int, ...]:
+            found = self.seen(subgraph, pair)
+            apart = len(set(found)) == 2 and self.lonely.isdisjoint(found)
+            return found if apart else ()
+
+        over = [(pair[0], pair[1]) for found in overwrites(operator, tensors) if (pair := free(*found))]
+        matches = [
+            Match(pair[0], pair[1], distance)
+            for inner, outer, distance in same_bytes(operator, tensors)
+            if (pair := free(inner, outer))
+        ]
         return tuple(over), tuple(matches)
 
     # Operators that run subgraphs.
