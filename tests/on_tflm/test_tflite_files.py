@@ -167,6 +167,7 @@ HOSTILE = {
     "for another of another size": lambda: edited(
         set_on("subgraphs.1.tensors.0.shape", [1, 8]), NETS["branch"]()
     ),
+    "has inputs or outputs": lambda: edited(set_on("subgraphs.1.inputs", [0]), NETS["resource"]()),
     "passes 1 tensors for 0": lambda: edited(set_on("subgraphs.2.inputs", []), NETS["branch"]()),
     "calls itself": lambda: edited(
         set_on("subgraphs.0.operators.0.builtinOptions.elseSubgraphIndex", 0), NETS["branch"]()

@@ -195,23 +195,28 @@ class _Rules:
             return  # then it is right
         holder = {name: buffer.id for buffer in problem.buffers for name in (*buffer.members, buffer.id)}
         holder |= {member: block for block, members in self.joined.items() for member in members}
-        spans = [(holder[name], self.spans.tensors[i]) for i, name in self.imported.tensors.items()]
-        online = [(holder[name], span) for name, span in self.placed_online()]
-        spans += online[len(self.kept) :]
-        seen: set[tuple[str, str]] = set()
-        for a, (first, last) in online:
-            for b, (begins, ends) in spans:
-                pair = (min(a, b), max(a, b))
-                if a != b and begins <= last and first <= ends and pair not in seen:
-                    seen.add(pair)
-                    yield pair
-
-    def placed_online(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        for i in sorted(self.kept):
-            yield self.imported.tensors[i], self.spans.tensors[i]
+        spans = [
+            (self.spans.tensors[i], i in self.kept, holder[name]) for i, name in self.imported.tensors.items()
+        ]
         for name, span in zip(self.imported.scratch, self.spans.scratch, strict=True):
             if name is not None:
-                yield name, span
+                spans.append((span, True, holder[name]))
+        seen: set[tuple[str, str]] = set()
+        open_: list[
+            tuple[int, str]
+        ] = []  # last tick and buffer of what is alive, and of what is online besides
+        online: list[tuple[int, str]] = []
+        for (first, last), is_online, id in sorted(spans):
+            open_ = [found for found in open_ if found[0] >= first] if is_online else open_
+            online = [found for found in online if found[0] >= first]
+            for _, other in open_ if is_online else online:
+                pair = (min(id, other), max(id, other))
+                if id != other and pair not in seen:
+                    seen.add(pair)
+                    yield pair
+            open_.append((last, id))
+            if is_online:
+                online.append((last, id))
 
     def as_placed(self, plan: Plan) -> _Found:
         """What the interpreter makes of a plan."""

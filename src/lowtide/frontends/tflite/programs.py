@@ -282,7 +282,7 @@ class _Importer:
         return [*(replace(step, name=f"{label} {step.name}") for step in _numbered(before)), loop]
 
     def call_call_once(self, subgraph: int, operator: Operator, region: int, label: str) -> list[Step]:
-        if operator.inputs or operator.outputs:
+        if operator.inputs or operator.outputs or self.model.subgraphs[operator.calls[0]].inputs:
             raise self.unfit(subgraph, label, "has inputs or outputs")
         path = f"{self.name_of(region)}/{label}"
         first = self.region(f"{path}/first", "branch", region)
