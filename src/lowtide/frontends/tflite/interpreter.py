@@ -12,7 +12,7 @@ from bisect import insort
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lowtide.errors import UnsupportedError
+from lowtide.base.errors import UnsupportedError
 from lowtide.frontends.tflite.metadata import ONLINE
 
 if TYPE_CHECKING:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lowtide.constants import DEFAULT_ARENA
+from lowtide.base.constants import DEFAULT_ARENA
+from lowtide.base.errors import Violation
 from lowtide.frontends.tflite.interpreter import simulate
 from lowtide.frontends.tflite.metadata import ONLINE
-from lowtide.lowering import lower
-from lowtide.ownership import check_ownership
-from lowtide.problem import ArenaUse, Buffer, Plan, Problem
-from lowtide.violation import Violation
+from lowtide.ir.plan import ArenaUse, Plan
+from lowtide.ir.problem import Buffer, Problem
+from lowtide.lifetimes.lowering import lower
+from lowtide.verifier.ownership import check_ownership
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from lowtide.errors import InputError
+from lowtide.base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

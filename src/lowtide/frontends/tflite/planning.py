@@ -12,25 +12,26 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lowtide.errors import UnsupportedError, VerificationError
+from lowtide.base.errors import UnsupportedError, VerificationError
 from lowtide.frontends.tflite.interpreter import Simulation, lifetimes, simulate
 from lowtide.frontends.tflite.judging import judge, must_stay_online
 from lowtide.frontends.tflite.metadata import ONLINE, offsets_in
 from lowtide.frontends.tflite.programs import Imported, program_of
+from lowtide.ir.plan import ArenaUse, Plan
+from lowtide.ir.problem import Arena, Buffer, end_of, merge_intervals
+from lowtide.lifetimes.timeline import build_problem
 from lowtide.pack.bounds import live_peak, lower_bound
-from lowtide.problem import Arena, ArenaUse, Buffer, Plan, end_of, merge_intervals
-from lowtide.techniques import Techniques, plan_program
-from lowtide.timeline import build_problem
-from lowtide.verifier import find_violations, verify
+from lowtide.pack.techniques import Techniques, plan_program
+from lowtide.verifier.checks import find_violations, verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from lowtide.base.errors import Violation
     from lowtide.frontends.tflite.interpreter import Scratch
     from lowtide.frontends.tflite.model import Model
+    from lowtide.ir.problem import Lifetime, Problem
     from lowtide.pack.registry import Options
-    from lowtide.problem import Lifetime, Problem
-    from lowtide.violation import Violation
 
 _ETHOS_U = "ethos-u"
 
@@ -81,7 +82,7 @@ def plan_model(
         model: what to plan.
         scratch: what its kernels ask for on the target.
         techniques: what to make use of besides lifetimes; they hold for the reference kernels.
-        packer, options: as for ``lowtide.planner.plan_problem``.
+        packer, options: as for ``plan_problem``.
 
     Raises:
         InputError: the offsets in the file cannot be read, or a call does not fit its subgraphs.

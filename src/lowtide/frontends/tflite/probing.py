@@ -18,7 +18,7 @@ import tempfile
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from lowtide.errors import LowtideError
+from lowtide.base.errors import LowtideError
 from lowtide.frontends.tflite.interpreter import ALIGNMENT
 from lowtide.frontends.tflite.metadata import NAME, ONLINE, encode
 from lowtide.frontends.tflite.reading import IDENTIFIER, read_model

@@ -16,18 +16,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lowtide.constants import ROOT
-from lowtide.errors import InputError, UnsupportedError
+from lowtide.base.constants import ROOT
+from lowtide.base.errors import InputError, UnsupportedError
 from lowtide.frontends.tflite.interpreter import ALIGNMENT, lifetimes
 from lowtide.frontends.tflite.kernels import overwrites, same_bytes
-from lowtide.program import Call, Match, Program, Region, Step, Storage, Value
+from lowtide.ir.program import Call, Match, Program, Region, Step, Storage, Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lowtide.frontends.tflite.interpreter import Scratch
     from lowtide.frontends.tflite.model import Model, Operator
-    from lowtide.program import StorageKind
+    from lowtide.ir.program import StorageKind
 
 
 @dataclass(frozen=True)

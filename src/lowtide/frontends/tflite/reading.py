@@ -11,7 +11,7 @@ import struct
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from lowtide.errors import InputError, UnsupportedError
+from lowtide.base.errors import InputError, UnsupportedError
 from lowtide.frontends.tflite.codes import BUILTINS, CUSTOM, TYPES
 from lowtide.frontends.tflite.flatbuffer import DamagedError, Extent, FlatBuffer, Table
 from lowtide.frontends.tflite.model import Metadata, Model, Operator, Subgraph, Tensor

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from lowtide.errors import InputError
+from lowtide.base.errors import InputError
 from lowtide.frontends.tflite.interpreter import ALIGNMENT, Scratch, lifetimes, simulate
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from lowtide.errors import LowtideError, UnsupportedError
+from lowtide.base.errors import LowtideError, UnsupportedError
 from lowtide.frontends.tflite.flatbuffer import FlatBuffer
 from lowtide.frontends.tflite.metadata import NAME, encode, entry_of
 from lowtide.frontends.tflite.reading import IDENTIFIER, ModelField, read_model

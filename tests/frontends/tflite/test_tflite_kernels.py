@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from building import Net
-from kernel_cases import SCALES, cases, overlaid
-from tflm import run
 
 from lowtide.frontends.tflite.kernels import OVER, PART_TYPES, PARTS, overwrites, same_bytes
 from lowtide.frontends.tflite.metadata import ONLINE
 from lowtide.frontends.tflite.reading import read_model
 from lowtide.frontends.tflite.writing import with_offsets
+from tflite_building import Net
+from tflite_kernel_cases import SCALES, cases, overlaid
+from tflm import run
 
 RUNS = 3
 

@@ -10,14 +10,9 @@ from random import Random
 import flatbuffers
 import numpy as np
 import pytest
-from building import Net
-from nets import NETS
-from random_nets import random_net
 from tflite_micro.tensorflow.lite.micro.python import schema_py_generated as schema
-from tflm import run
-from wake_words import wake_words
 
-from lowtide.errors import InputError, LowtideError, UnsupportedError
+from lowtide.base.errors import InputError, LowtideError, UnsupportedError
 from lowtide.frontends.tflite.interpreter import simulate
 from lowtide.frontends.tflite.metadata import NAME, ONLINE, encode, offsets_in
 from lowtide.frontends.tflite.planning import plan_model
@@ -25,6 +20,11 @@ from lowtide.frontends.tflite.programs import program_of
 from lowtide.frontends.tflite.reading import read_model
 from lowtide.frontends.tflite.writing import with_offsets
 from lowtide.pack.registry import Options
+from tflite_building import Net
+from tflite_nets import NETS
+from tflite_random_nets import random_net
+from tflm import run
+from wake_words import wake_words
 
 
 def files() -> dict[str, bytes]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
-from building import Graph, Net
+
+from tflite_building import Graph, Net
 
 _SIZES = (3, 8, 16, 40, 100)
 _UNARY = ("NEG", "LOGISTIC", "TANH", "RELU", "ABS", "SQUARE", "FLOOR", "RESHAPE", "SOFTMAX")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from building import Net
-
 from lowtide.frontends.tflite.metadata import ONLINE
 from lowtide.frontends.tflite.model import Model
 from lowtide.frontends.tflite.reading import read_model
 from lowtide.frontends.tflite.writing import with_offsets
+from tflite_building import Net
 
 SCALES = {"INT8": 0.05, "INT16": 0.0005}
 

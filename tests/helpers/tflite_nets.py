@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from building import Graph, Net
+
+from tflite_building import Graph, Net
 
 WIDTH = 256
 """Elements of the tensors that matter: 1,024 bytes each."""

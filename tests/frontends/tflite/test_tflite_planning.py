@@ -6,12 +6,8 @@ from random import Random
 
 import numpy as np
 import pytest
-from nets import NETS, loop
-from random_nets import random_net
-from tflm import CrashedError, run
-from wake_words import BOUND, STOCK, wake_words, with_features
 
-from lowtide.errors import UnsupportedError
+from lowtide.base.errors import UnsupportedError
 from lowtide.frontends.tflite.interpreter import Scratch, simulate
 from lowtide.frontends.tflite.judging import judge
 from lowtide.frontends.tflite.metadata import ONLINE
@@ -22,7 +18,11 @@ from lowtide.frontends.tflite.reading import read_model
 from lowtide.frontends.tflite.scratch import probed_scratch
 from lowtide.frontends.tflite.writing import with_offsets
 from lowtide.pack.registry import Options
-from lowtide.techniques import Techniques
+from lowtide.pack.techniques import Techniques
+from tflite_nets import NETS, loop
+from tflite_random_nets import random_net
+from tflm import CrashedError, run
+from wake_words import BOUND, STOCK, wake_words, with_features
 
 PLAIN, SMALLEST = Techniques(), Techniques(in_place=True, elide_copies=True)
 RUNS = 4
@@ -209,7 +209,7 @@ def test_a_variable_with_an_offset_shares_no_byte():
 
 
 def test_commands_for_an_ethos_u_are_left_alone():
-    from building import Net
+    from tflite_building import Net
 
     net = Net()
     main = net.graph()
@@ -222,7 +222,7 @@ def test_commands_for_an_ethos_u_are_left_alone():
 
 
 def test_operators_that_nobody_knows_are_planned_by_lifetimes():
-    from building import Net
+    from tflite_building import Net
 
     net = Net()
     main = net.graph()

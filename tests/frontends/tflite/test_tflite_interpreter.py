@@ -5,18 +5,18 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from nets import NETS
-from random_nets import random_net
-from tflm import run, smallest_arena
-from wake_words import STOCK, wake_words
 
-from lowtide.errors import InputError
+from lowtide.base.errors import InputError
 from lowtide.frontends.tflite.interpreter import Scratch, simulate
 from lowtide.frontends.tflite.metadata import ONLINE, offsets_in
 from lowtide.frontends.tflite.model import Model
 from lowtide.frontends.tflite.reading import read_model
 from lowtide.frontends.tflite.scratch import declared_scratch, logged_scratch, probed_scratch
 from lowtide.frontends.tflite.writing import with_offsets
+from tflite_nets import NETS
+from tflite_random_nets import random_net
+from tflm import run, smallest_arena
+from wake_words import STOCK, wake_words
 
 
 def some_offsets(model: Model, random: Random) -> list[int]:
@@ -72,7 +72,7 @@ def test_scratch_is_found_by_asking_the_interpreter():
 
 
 def test_an_operator_without_kernel_cannot_be_probed():
-    from building import Net
+    from tflite_building import Net
 
     net = Net()
     main = net.graph()
