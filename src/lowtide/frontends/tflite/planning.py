@@ -13,16 +13,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lowtide.base.errors import UnsupportedError, VerificationError
+from lowtide.frontends.tflite.arena_plans import arena_layouts, own_plan, placed_plan
 from lowtide.frontends.tflite.interpreter import Simulation, lifetimes, simulate
 from lowtide.frontends.tflite.judging import judge, must_stay_online
 from lowtide.frontends.tflite.metadata import ONLINE, offsets_in
 from lowtide.frontends.tflite.programs import Imported, program_of
-from lowtide.ir.plan import ArenaUse, Plan
-from lowtide.ir.problem import Arena, Buffer, end_of, merge_intervals
-from lowtide.lifetimes.timeline import build_problem
-from lowtide.pack.bounds import live_peak, lower_bound
-from lowtide.pack.techniques import Techniques, plan_program
-from lowtide.verifier.checks import find_violations, verify
+from lowtide.ir.problem import Buffer, merge_intervals
+from lowtide.pack.bounds import lower_bound
+from lowtide.pack.techniques import Techniques, plan_layouts
+from lowtide.verifier.checks import verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,15 +29,11 @@ if TYPE_CHECKING:
     from lowtide.base.errors import Violation
     from lowtide.frontends.tflite.interpreter import Scratch
     from lowtide.frontends.tflite.model import Model
+    from lowtide.ir.plan import Plan
     from lowtide.ir.problem import Lifetime, Problem
     from lowtide.pack.registry import Options
 
-_ETHOS_U = "ethos-u"
-
 _LIMIT = 2**31
-
-_ARENAS = (Arena(),)
-"""There is one, even if nothing is in it."""
 
 
 @dataclass(frozen=True)
@@ -89,28 +84,19 @@ def plan_model(
         UnsupportedError: it cannot be planned.
     """
     began = time.perf_counter()
-    if any(operator.name == _ETHOS_U for graph in model.subgraphs for operator in graph.operators):
-        raise UnsupportedError(
-            f"{model.name}: has commands for an Ethos-U, which count on the offsets that they were compiled "
-            "with: leave it as it is"
-        )
     kept = must_stay_online(model)
     imported = program_of(model, scratch, apart=kept)
     given = offsets_in(model)
     before, stock = simulate(model, given, scratch), simulate(model, None, scratch)
     faults = tuple(judge(model, imported, given, scratch)) if given is not None else ()
+    layouts = arena_layouts(imported)
     best: _Found | None = None
     for joined in (False, True):
         rules = _Rules(imported, model, scratch, kept, joined)
         if joined and not rules.groups:
             continue
-        plan = plan_program(
-            imported.program,
-            techniques or Techniques(),
-            packer=packer,
-            options=options,
-            arenas=_ARENAS,
-            limit=rules.apply,
+        plan = plan_layouts(
+            layouts, techniques or Techniques(), packer=packer, options=options, limit=rules.apply
         )
         found = rules.as_placed(plan)
         if best is None or found.after.head < best.after.head:
@@ -126,12 +112,9 @@ def plan_model(
         raise VerificationError(wrong)
     # Offsets that are wrong are no measure: then what the interpreter does by itself is.
     if best.after.head >= (stock if faults else before).head:
-        if not faults:
-            own = _own_plan(imported, before, best)
-            return Planned(model, imported, before, faults, stock, before, None, own, best.bound)
-        none = (ONLINE,) * model.tensor_count
-        own = _own_plan(imported, stock, best)
-        return Planned(model, imported, before, faults, stock, stock, none, own, best.bound)
+        left, none = (stock, (ONLINE,) * model.tensor_count) if faults else (before, None)
+        own = replace(own_plan(imported, left), seconds=time.perf_counter() - began)
+        return Planned(model, imported, before, faults, stock, left, none, own, best.bound)
     plan = replace(best.plan, seconds=time.perf_counter() - began)
     return Planned(model, imported, before, faults, stock, best.after, best.offsets, plan, best.bound)
 
@@ -225,18 +208,12 @@ class _Rules:
         offsets = []
         for i in range(self.model.tensor_count):
             name = self.imported.tensors.get(i)
-            if i in self.kept or i not in self.model.arena_tensors:
-                offsets.append(ONLINE)
-            else:  # what is never touched may lie anywhere, and the interpreter would pile it up
-                offsets.append(0 if name is None else plan.offsets[places[name]])
+            offsets.append(ONLINE if i in self.kept or name is None else plan.offsets[places[name]])
         after = simulate(self.model, offsets, self.scratch)
         problem = self.original(plan.problem)
-        placed = _placed(self.imported, after, problem)
+        placed = placed_plan(self.imported, after, problem)
         floor = lower_bound(problem)
-        unused = max(
-            (found.size for i, found in after.tensors.items() if i not in self.imported.tensors), default=0
-        )
-        bound = max(plan.lower_bound_bytes if self.exact else floor, unused)
+        bound = plan.lower_bound_bytes if self.exact else floor
         use = replace(placed.uses[0], lower_bound_bytes=min(max(bound, floor), placed.uses[0].bytes))
         return _Found(
             after, tuple(offsets), replace(plan, problem=problem, offsets=placed.offsets, uses=(use,)), bound
@@ -261,29 +238,6 @@ def _groups(imported: Imported, scratch: Sequence[Scratch]) -> dict[str, list[st
         if name is not None:
             found.setdefault((request.subgraph, request.operator), []).append(name)
     return {f"{names[0]} and more": names for names in found.values() if len(names) > 1}
-
-
-def _placed(imported: Imported, arena: Simulation, problem: Problem) -> Plan:
-    """A problem's buffers where the interpreter puts them."""
-    starts = {name: arena.tensors[i].offset for i, name in imported.tensors.items()}
-    starts |= {
-        name: found.offset
-        for name, found in zip(imported.scratch, arena.scratch, strict=True)
-        if name is not None
-    }
-    offsets = tuple(starts[buffer.id] for buffer in problem.buffers)
-    end = end_of(problem.buffers, offsets)
-    uses = tuple(
-        ArenaUse(found.id, end, live_peak(problem), min(lower_bound(problem), end))
-        for found in problem.arenas
-    )
-    return Plan(problem, offsets, uses, "interpreter")
-
-
-def _own_plan(imported: Imported, arena: Simulation, other: _Found) -> Plan:
-    """The interpreter's arena as a plan, if lifetimes alone allow it; the other one if not."""
-    plan = _placed(imported, arena, build_problem(imported.program, arenas=_ARENAS))
-    return other.plan if find_violations(plan, imported.program)[0] else plan
 
 
 def _overlap(a: Lifetime, b: Lifetime) -> bool:

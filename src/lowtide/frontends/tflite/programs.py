@@ -9,6 +9,8 @@ own around the subgraphs that they run:
                a region: op outputs to body inputs; the body; its outputs to op outputs; op outputs to the
                condition's inputs
     CALL_ONCE  a cond of the subgraph and of nothing: it runs at the first invocation only
+
+Tensors that nothing is done with have bytes in the arena all the same: they have storages that no step uses.
 """
 
 from __future__ import annotations
@@ -30,19 +32,24 @@ if TYPE_CHECKING:
     from lowtide.ir.program import StorageKind
 
 
+_ETHOS_U = "ethos-u"
+
+
 @dataclass(frozen=True)
 class Imported:
     """A model as a Program.
 
     Args:
         program: what runs.
-        tensors: the storage's name of each tensor that runs, by number through all subgraphs.
+        tensors: the storage's name of each tensor in the arena, by number through all subgraphs.
         scratch: the storage's name of each request, in the order given; None where it never runs.
+        unused: names of the storages that no step uses.
     """
 
     program: Program
     tensors: dict[int, str]
     scratch: tuple[str | None, ...]
+    unused: tuple[str, ...]
 
 
 def program_of(
@@ -57,8 +64,14 @@ def program_of(
 
     Raises:
         InputError: a call does not fit its subgraphs.
-        UnsupportedError: a subgraph calls itself, or a tensor is read before anything is written to it.
+        UnsupportedError: a subgraph calls itself, a tensor is read before anything is written to it, or an
+            operator is compiled for the offsets that it has.
     """
+    if any(operator.name == _ETHOS_U for graph in model.subgraphs for operator in graph.operators):
+        raise UnsupportedError(
+            f"{model.name}: has commands for an Ethos-U, which count on the offsets that they were compiled "
+            "with: leave it as it is"
+        )
     lifetimes(model)  # refuses calls without end, or too many
     return _Importer(model, scratch, apart).run()
 
@@ -77,10 +90,12 @@ class _Importer:
         self.storages: list[Storage] = []
         self.value_of: dict[int, int] = {}
         self.lonely: set[int] = set()
+        self.unused: list[str] = []
         self.given: list[int] = []  # values that nothing writes: they have content before anything runs
 
     def run(self) -> Imported:
         self.subgraph(0, None)
+        self.add_unused()
         regions = [region for region in self.regions if region is not None]
         root = self.model.subgraphs[0]
         params = dict.fromkeys((*self.seen(0, root.inputs), *self.given))
@@ -88,7 +103,7 @@ class _Importer:
         regions[0] = replace(regions[0], params=tuple(params), outputs=outputs)
         program = Program(tuple(regions), tuple(self.values), tuple(self.storages), name=self.model.name)
         names = {tensor: self.values[value].name for tensor, value in self.value_of.items()}
-        return Imported(program, names, tuple(self.scratch))
+        return Imported(program, names, tuple(self.scratch), tuple(self.unused))
 
     def unique(self, name: str) -> str:
         """The name, or one like it that nothing else has."""
@@ -182,6 +197,20 @@ class _Importer:
             self.values.append(Value(name, storage=len(self.storages), layout=str(tensor.size)))
             self.storages.append(storage)
         self.check_order(position, makers)
+
+    def add_unused(self) -> None:
+        """Storages of tensors that nothing is done with."""
+        for i, tensor in enumerate(self.model.tensors):
+            if i not in self.model.arena_tensors or i in self.value_of:
+                continue
+            name = self.unique(f"{ROOT}/{tensor.name or f'tensor{i}'}")
+            self.value_of[i] = len(self.values)
+            self.unused.append(name)
+            self.values.append(Value(name, storage=len(self.storages), layout=str(tensor.size)))
+            size, dtype = _round_up(tensor.size), tensor.type.lower()
+            self.storages.append(
+                Storage(name, size, "temporary", 0, alignment=ALIGNMENT, dtype=dtype, shape=tensor.shape)
+            )
 
     def check_order(self, position: int, makers: dict[int, Operator]) -> None:
         """Refuse what would read what an invocation before this one has left."""
