@@ -53,6 +53,6 @@ def explain_source(source: Source, name: str) -> Explanation:
         buffers=len(problem.buffers),
         followed=flow is not None,
         peaks=peaks,
-        advice=advice,
+        advice=adviser.run(plan, source.contents),
         memory=shares(source),
     )
