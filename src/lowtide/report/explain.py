@@ -45,9 +45,7 @@ def explain_source(source: Source, name: str) -> Explanation:
         flow = lower(program)
     peaks = find_peaks(problem, flow, plan)
     allowed = Techniques(source.request.in_place, source.request.elide_copies)
-    advice = Adviser(problem, program, flow, peaks, allowed, source.moves_interface).run(
-        plan, source.contents
-    )
+    adviser = Adviser(problem, program, flow, peaks, allowed, source.moves_interface)
     return Explanation(
         name=str(name),
         buffers=len(problem.buffers),

@@ -46,8 +46,8 @@ def load_model(model: Model, request: Request) -> Source:
     faults = () if given is None else tuple(judge(model, imported, given, scratch))
     layouts = arena_layouts(imported)
     problem, _ = layouts(Techniques(request.in_place, request.elide_copies))
-    # What lies outside the arena is no plan that could be drawn; the audit tells.
-    has_plan = given is not None and all(fault.kind == "lost" for fault in faults)
+    # Faults that name no buffers are of variables, or outside the arena: no plan says that; the audit does.
+    has_plan = given is not None and all(fault.buffers for fault in faults)
     return Source(
         problem,
         imported.program,
