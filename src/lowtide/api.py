@@ -69,7 +69,9 @@ def plan_source(source: Source, *, packer: str, hierarchy: Hierarchy, options: r
     """
     request = source.request
     techniques = Techniques(request.in_place, request.elide_copies)
-    if source.layouts is None or techniques == Techniques():
+    if source.planner is not None:
+        found = source.planner(source, packer=packer, hierarchy=hierarchy, options=options)
+    elif source.layouts is None or techniques == Techniques():
         found = plan_problem(source.problem, packer=packer, hierarchy=hierarchy, options=options)
     else:
         found = plan_layouts(

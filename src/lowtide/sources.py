@@ -65,7 +65,7 @@ def load_all(source: Any, request: Request | None = None) -> list[Source]:
             problem=with_capacity(one.problem, request.capacity),
             request=request,
             applied=(*applied, *one.applied),
-            remarks=(*remarks, *one.remarks, *_idle(one, request)),
+            remarks=(*remarks, *one.remarks, *_idle(one, front_end, request)),
         )
         for one in front_end.load(value, request)
     ]
@@ -91,7 +91,7 @@ def open_source(source: Any, request: Request | None = None) -> tuple[Any, Front
     if taker is None:
         raise InputError(
             f"a {type(source).__name__} cannot be planned: pass an ExportedProgram, an fx.GraphModule, "
-            "a Problem, or the path of a .pt2, .pte, .csv or .json file"
+            "a Problem, or the path of a .pt2, .pte, .tflite, .csv or .json file"
         )
     return source, taker
 
@@ -155,10 +155,11 @@ def _changed(
     return done.program, done.applied, done.remarks
 
 
-def _idle(source: Source, request: Request) -> Sequence[str]:
+def _idle(source: Source, front_end: FrontEnd, request: Request) -> Sequence[str]:
     """What was asked for and cannot be had, because nothing is known of what runs."""
     asked = [] if source.layouts is not None else ["in_place", "elide_copies"]
-    asked += [] if source.program is not None else _CHANGES
+    asked += [] if isinstance(front_end, Graphs) else _CHANGES
+    asked += [] if source.program is not None else ["scratch"]
     wanted = [name.replace("_", "-") for name in asked if getattr(request, name)]
     if not wanted:
         return ()

@@ -59,7 +59,23 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "plan.json").write_text(lowtide.plan(exported).to_json())
     if any(".pte" in line for name in COMMANDS for line in examples(name)):
         _write_pte(folder / "model.pte", exported)
+    _write_tflite(folder / "model.tflite")
     return folder
+
+
+def _write_tflite(path: Path) -> None:
+    """A model of a convolution, where the schema package is installed."""
+    try:
+        from tflite_building import Net
+    except ImportError:
+        return
+    net = Net()
+    main = net.graph()
+    x, weights = main.input((1, 8, 8, 4)), main.constant([[[[0.5] * 4]]] * 4, "FLOAT32")
+    made = main.tensor((1, 8, 8, 4))
+    main.op("CONV_2D", [x, weights], [made], strideW=1, strideH=1)
+    main.outputs = [main.made("TANH", [made])]
+    path.write_bytes(net.finish())
 
 
 def _write_pte(path: Path, exported: object) -> None:
@@ -95,6 +111,8 @@ def test_an_example_runs(
 ) -> None:
     if ".pte" in line and not (prepared / "model.pte").exists():
         pytest.skip("ExecuTorch is not installed")
+    if ".tflite" in line and not (prepared / "model.tflite").exists():
+        pytest.skip("tflite-micro is not installed")
     for file in prepared.iterdir():
         shutil.copy(file, tmp_path)
     monkeypatch.chdir(tmp_path)

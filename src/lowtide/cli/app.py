@@ -63,8 +63,9 @@ def options(
 ) -> None:
     """Plan the memory of tensor programs ahead of time.
 
-    FILE is a [bold].pt2[/] that torch.export saved, a [bold].pte[/] of ExecuTorch, a problem or a plan in
-    JSON, or a list of buffers in CSV; which one is told by its content.
+    FILE is a [bold].pt2[/] that torch.export saved, a [bold].pte[/] of ExecuTorch, a [bold].tflite[/] for
+    TensorFlow Lite Micro, a problem or a plan in JSON, or a list of buffers in CSV; which one is told by its
+    content.
     """
     del version
     _State.traceback = traceback

@@ -8,9 +8,7 @@ import typer
 
 from lowtide.cli import options as o
 
-AuditedFile = Annotated[
-    str, typer.Argument(metavar="FILE.pte", show_default=False, help="An ExecuTorch program.")
-]
+AuditedFile = Annotated[str, typer.Argument(metavar="FILE", show_default=False, help="A .pte or a .tflite.")]
 Alignment = Annotated[
     str,
     typer.Option("--alignment", metavar="BYTES", help="What every offset must be a multiple of."),
@@ -33,17 +31,19 @@ def audit(
     json: o.JsonOut = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Look for tensors of FILE.pte that share bytes while both are needed, in every method, on every path.
+    """Look for tensors of FILE that share bytes while both are needed, in every method, on every path.
 
-    Exits 0 if the plan is safe and 1 if it is not. Each fault is shown with the instructions concerned, whose
-    numbers are ExecuTorch's debug handles, and with a path that leads to it. Which way a branch goes is not
-    looked at: a path that the model's own conditions exclude counts as well.
+    Exits 0 if the plan is safe and 1 if it is not. Each fault is shown with the steps concerned (in a .pte
+    instructions, whose numbers are ExecuTorch's debug handles), and with a path that leads to it. Which
+    way a branch goes is not looked at: a path that the model's own conditions exclude counts as well.
 
     [bold]Examples[/]
 
       lowtide audit model.pte
 
       lowtide audit model.pte --import my_operators --json
+
+      lowtide audit model.tflite
     """
     from lowtide.api import judge_of
     from lowtide.base.units import parse_size

@@ -19,7 +19,8 @@ def check(
 ) -> None:
     """Hold the arena of FILE against a budget: one line, and exit 0 if it is kept, 1 if it is not.
 
-    A plan is taken as it stands, and verified; anything else is planned first.
+    A plan is taken as it stands, and verified; anything else is planned first. What FILE's format has to say
+    of the arena follows below the line.
 
     [bold]Examples[/]
 
@@ -32,7 +33,7 @@ def check(
     from lowtide.report.budget import check_budget
 
     limits = o.parse_limits(max_arena, "budget")
-    _, plan = planned_file(file, planned, searched, quiet=quiet or json, verbose=verbose)
+    source, plan = planned_file(file, planned, searched, quiet=quiet or json, verbose=verbose)
     budgets = check_budget(plan, limits)
     if json:
         from lowtide.outputs.json import budgets_to_json
@@ -40,5 +41,7 @@ def check(
         typer.echo(budgets_to_json(file, budgets), nl=False)
     elif not quiet:
         typer.echo(budget_line(file, budgets))
+        for remark in source.remarks:
+            typer.echo(remark)
     if not all(budget.is_kept for budget in budgets):
         raise typer.Exit(1)

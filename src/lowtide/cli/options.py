@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 File = Annotated[
     str,
     typer.Argument(
-        metavar="FILE", show_default=False, help="A .pt2, .pte, .json or .csv file; see lowtide --help."
+        metavar="FILE",
+        show_default=False,
+        help="A .pt2, .pte, .tflite, .json or .csv; see lowtide --help.",
     ),
 ]
 PlanFile = Annotated[
@@ -138,6 +140,15 @@ MaxArena = Annotated[
         help="Most bytes, such as 256KiB, of all arenas together, or 2=64KiB for arena 2; may be repeated.",
     ),
 ]
+Scratch = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scratch",
+        metavar="STEP=SIZE",
+        show_default=False,
+        help="What a step's kernel needs while it runs, such as CONV_2D=12KiB; may be repeated.",
+    ),
+]
 JsonOut = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 MarkdownOut = Annotated[
     bool, typer.Option("--markdown", help="Print Markdown instead, fit for a comment on a pull request.")
@@ -158,6 +169,7 @@ class Planned:
     no_plan_outputs: NoPlanOutputs = False
     no_plan_state: NoPlanState = False
     reset_state: ResetState = False
+    scratch: Scratch = None
     level: Level = 0
     in_place: InPlace = False
     elide_copies: ElideCopies = False
@@ -183,6 +195,7 @@ class Planned:
             plan_outputs=not self.no_plan_outputs,
             plan_state=not self.no_plan_state,
             reset_state=self.reset_state,
+            scratch=parse_scratch(self.scratch),
             capacity=parse_capacity(self.capacity),
             in_place=self.in_place or level >= 1,
             elide_copies=self.elide_copies or level >= 2,
@@ -302,6 +315,21 @@ def parse_capacity(texts: list[str] | None) -> int | dict[int, int] | None:
     if found:
         raise InputError("capacity: write ARENA=SIZE, such as 2=64KiB, once an arena")
     return alone
+
+
+def parse_scratch(texts: list[str] | None) -> dict[str, int]:
+    """``["CONV_2D=12KiB"]`` as bytes by name.
+
+    Raises:
+        InputError: one is not of that form, or two are of one name.
+    """
+    found: dict[str, int] = {}
+    for text in texts or ():
+        name, equals, size = text.rpartition("=")
+        if not name or not equals or name in found:
+            raise InputError(f"scratch {text!r}: write STEP=SIZE, such as CONV_2D=12KiB, once a step")
+        found[name] = parse_size(size)
+    return found
 
 
 def parse_limits(texts: list[str], what: str) -> dict[int | None, int]:

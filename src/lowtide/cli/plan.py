@@ -72,6 +72,8 @@ def plan(
 
       lowtide plan model.pte --method forward
 
+      lowtide plan model.tflite --scratch CONV_2D=12KiB
+
     Ctrl-C ends the search, not the program: the best plan found until then is checked, written and shown.
     """
     from lowtide.base.errors import InputError

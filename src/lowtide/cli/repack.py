@@ -1,4 +1,4 @@
-"""lowtide repack: the same .pte with a better memory plan."""
+"""lowtide repack: the same file with a better memory plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lowtide.frontends.front_end import Rewritten
 
 Out = Annotated[
-    str, typer.Option("--output", "-o", metavar="OUT.pte", show_default=False, help="Where to write it.")
+    str, typer.Option("--output", "-o", metavar="OUT", show_default=False, help="Where to write it.")
 ]
 Alignment = Annotated[
     str | None,
@@ -36,14 +36,16 @@ def repack(
     imports: Imports = None,
     quiet: o.Quiet = False,
 ) -> None:
-    """Write FILE.pte again with other offsets and smaller arenas, and nothing else changed.
+    """Write FILE, a .pte or a .tflite, again with other offsets and smaller arenas, and nothing else changed.
 
     The new file is audited before it is written. No arena of a safe file grows; an unsafe file becomes a safe
-    one, or is refused with the reason. If nothing can be improved, OUT.pte is FILE.pte.
+    one, or is refused with the reason. If nothing can be improved, OUT is FILE.
 
-    [bold]Example[/]
+    [bold]Examples[/]
 
       lowtide repack model.pte -o smaller.pte
+
+      lowtide repack model.tflite -o smaller.tflite -O2
     """
     from lowtide.api import rewriter_of
     from lowtide.base.files import write_atomically

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lowtide.ir.plan import Applied, Plan
     from lowtide.ir.problem import Problem
     from lowtide.ir.program import Program
+    from lowtide.pack.hierarchy import Hierarchy
     from lowtide.pack.registry import Options
     from lowtide.pack.techniques import Layouts
     from lowtide.verifier.checks import Follow
@@ -36,6 +37,7 @@ class Source:
         follow: where a front end has program points of its own instead: follows a plan's bytes through them.
         flow: those program points; of a plan that came with the source, the points that it is of.
         layouts: the problem under each choice of techniques, where there are program points to look at.
+        planner: plans it in a way of its own, where a runtime places by its own rules what a plan leaves out.
         plan: the plan that it came with, if any.
         contents: what it has beside its arenas, as far as the format tells.
         origin: the front end's own object, which leads back to what it was made of.
@@ -45,6 +47,7 @@ class Source:
         applied: what was changed before planning, for reports.
         extra: what the front end adds to every plan, by its namespace; see ``Plan``.
         request: what was asked for.
+        moves_interface: whether inputs and outputs could stay in memory that the caller provides.
     """
 
     problem: Problem
@@ -52,6 +55,7 @@ class Source:
     follow: Follow | None = None
     flow: FlowGraph | None = None
     layouts: Layouts | None = None
+    planner: Planner | None = None
     plan: Plan | None = None
     contents: Contents | None = None
     origin: Any = None
@@ -61,11 +65,25 @@ class Source:
     applied: tuple[Applied, ...] = ()
     extra: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     request: Request = field(default_factory=Request)
+    moves_interface: bool = True
 
     @property
     def runs(self) -> Program | Follow | None:
         """What a plan's bytes are followed through, if anything is known of what runs."""
         return self.program if self.program is not None else self.follow
+
+
+class Planner(Protocol):
+    """Plans a Source in a way of its own."""
+
+    def __call__(self, source: Source, *, packer: str, hierarchy: Hierarchy, options: Options) -> Plan:
+        """A plan with the techniques that the source's request allows, within the capacity of its problem.
+
+        Raises:
+            InfeasibleError: no plan fits the capacity, or none was found.
+            UnsupportedError: the packer, or the hierarchy, cannot honour something in the problem.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)

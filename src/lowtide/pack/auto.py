@@ -15,6 +15,7 @@ from lowtide import _kernel
 from lowtide.ir.plan import Progress
 from lowtide.pack.arrays import to_kernel
 from lowtide.pack.bounds import lower_bound
+from lowtide.pack.cliques import clique_bound
 from lowtide.pack.exact import check_rules, no_plan, search
 from lowtide.pack.registry import Options, Packing
 
@@ -79,6 +80,8 @@ class _Portfolio:
     def stages(self) -> None:
         """Cheap heuristics, then search and local improvement, whichever suits the size first."""
         self.cheap()
+        if not self.done():
+            self.bound = max(self.bound, clique_bound(self.problem))
         count = len(self.problem.buffers)
         stages = [self.search, self.improve] if count <= SEARCH_LIMIT else [self.improve, self.search]
         shares = [FIRST_SHARE, 1.0]

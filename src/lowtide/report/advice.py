@@ -38,6 +38,7 @@ class Adviser:
         allowed: the techniques that it was made with.
         program, flow: what it came from, if that is known.
         peaks: of the problem, as ``find_peaks`` found them.
+        moves_interface: whether inputs and outputs could stay in memory that the caller provides.
     """
 
     def __init__(
@@ -47,9 +48,10 @@ class Adviser:
         flow: FlowGraph | None,
         peaks: Sequence[Peak],
         allowed: Techniques,
+        moves_interface: bool = True,
     ) -> None:
         self.problem, self.program, self.flow, self.peaks = problem, program, flow, peaks
-        self.allowed = allowed
+        self.allowed, self.moves_interface = allowed, moves_interface
         self.before = live_peaks(problem)
         self.found: list[Advice] = []
 
@@ -58,7 +60,8 @@ class Adviser:
         if plan is not None:
             self.packing(plan)
         if self.program is not None and self.flow is not None:
-            self.interface(self.program)
+            if self.moves_interface:
+                self.interface(self.program)
             self.constants(self.program)
             self.copies(self.program)
             self.waits(self.program, self.flow)

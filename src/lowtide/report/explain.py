@@ -45,12 +45,12 @@ def explain_source(source: Source, name: str) -> Explanation:
         flow = lower(program)
     peaks = find_peaks(problem, flow, plan)
     allowed = Techniques(source.request.in_place, source.request.elide_copies)
-    advice = Adviser(problem, program, flow, peaks, allowed).run(plan, source.contents)
+    adviser = Adviser(problem, program, flow, peaks, allowed, source.moves_interface)
     return Explanation(
         name=str(name),
         buffers=len(problem.buffers),
         followed=flow is not None,
         peaks=peaks,
-        advice=advice,
+        advice=adviser.run(plan, source.contents),
         memory=shares(source),
     )

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from lowtide.base.errors import InputError, UnsupportedError, Violation
 from lowtide.base.files import show_name
+from lowtide.frontends.coinciding import permit_sharing, sharing_pairs
 from lowtide.frontends.front_end import Source
 from lowtide.frontends.pte.analysis import analyse
 from lowtide.frontends.pte.auditing import check_places
-from lowtide.frontends.pte.coinciding import permit_sharing, sharing_pairs
 from lowtide.frontends.pte.contents import contents_of
 from lowtide.frontends.pte.flow import layout_of, own_layout
 from lowtide.frontends.pte.methods import Place, alignment_in

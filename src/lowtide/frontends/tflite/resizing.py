@@ -1,0 +1,73 @@
+"""Kernels that give their output another shape than the file has, when they are prepared.
+
+The interpreter then makes room for what the kernel says. Whoever goes by the file would plan too few bytes:
+such a file is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from lowtide.frontends.tflite.flatbuffer import Scalar
+
+Shape = tuple[int, ...]
+
+OPTIONS: dict[str, tuple[int, tuple[Scalar, ...]]] = {
+    "GATHER": (23, ("i", "i")),
+    "L2_POOL_2D": (5, ("b", "i", "i", "i", "i")),
+}
+"""What the shape depends on: the number of the options' type, and the types of its first fields."""
+
+_VALID = 1
+
+
+def made_elements(name: str, inputs: Sequence[Shape], options: Sequence[int]) -> int | None:
+    """How many elements an operator's only output gets; None where it gets the shape that the file has.
+
+    Args:
+        name: of the operator.
+        inputs: shapes.
+        options: values of the fields that OPTIONS names.
+    """
+    made = _MADE.get(name)
+    try:
+        return None if made is None else made(inputs, options)
+    except (IndexError, ValueError, ZeroDivisionError):
+        return None  # the kernel will not be prepared
+
+
+def _gather(inputs: Sequence[Shape], options: Sequence[int]) -> int:
+    (source, at), (axis, batches) = inputs, options
+    batches += len(at) if batches < 0 else 0
+    axis += len(source) if axis < 0 else 0
+    return math.prod(source[:axis]) * math.prod(at[batches:]) * math.prod(source[axis + 1 :])
+
+
+def _gather_nd(inputs: Sequence[Shape], options: Sequence[int]) -> int:
+    source, at = inputs
+    return math.prod(at[:-1]) * math.prod(source[at[-1] :])
+
+
+def _same(inputs: Sequence[Shape], options: Sequence[int]) -> int:
+    return math.prod(inputs[0])
+
+
+def _pool(inputs: Sequence[Shape], options: Sequence[int]) -> int:
+    (batches, height, width, channels), *_ = inputs
+    padding, across, down, filter_width, filter_height = options
+    if padding == _VALID:
+        height, width = height - filter_height + 1, width - filter_width + 1
+    return batches * -(-height // down) * -(-width // across) * channels
+
+
+_MADE: dict[str, Callable[[Sequence[Shape], Sequence[int]], int]] = {
+    "GATHER": _gather,
+    "GATHER_ND": _gather_nd,
+    "DEPTH_TO_SPACE": _same,
+    "SPACE_TO_DEPTH": _same,
+    "L2_POOL_2D": _pool,
+}
