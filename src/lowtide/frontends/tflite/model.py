@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lowtide.frontends.tflite.flatbuffer import Extent
+    from lowtide.frontends.flatbuffer.tables import Extent
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from lowtide.base.errors import InputError, UnsupportedError
+from lowtide.frontends.flatbuffer.tables import DamagedError, Extent, FlatBuffer, Table
 from lowtide.frontends.tflite.codes import BUILTINS, CUSTOM, TYPES
-from lowtide.frontends.tflite.flatbuffer import DamagedError, Extent, FlatBuffer, Table
 from lowtide.frontends.tflite.model import Metadata, Model, Operator, Subgraph, Tensor
 from lowtide.frontends.tflite.resizing import OPTIONS, made_elements
 

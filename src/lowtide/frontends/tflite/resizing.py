@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lowtide.frontends.tflite.flatbuffer import Scalar
+    from lowtide.frontends.flatbuffer.tables import Scalar
 
 Shape = tuple[int, ...]
 

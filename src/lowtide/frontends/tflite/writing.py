@@ -12,14 +12,14 @@ import struct
 from typing import TYPE_CHECKING
 
 from lowtide.base.errors import LowtideError, UnsupportedError
-from lowtide.frontends.tflite.flatbuffer import FlatBuffer
+from lowtide.frontends.flatbuffer.tables import FlatBuffer
 from lowtide.frontends.tflite.metadata import NAME, encode, entry_of
 from lowtide.frontends.tflite.reading import IDENTIFIER, ModelField, read_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lowtide.frontends.tflite.flatbuffer import Table
+    from lowtide.frontends.flatbuffer.tables import Table
     from lowtide.frontends.tflite.model import Metadata, Model
 
 _BLOCK = 64

@@ -7,7 +7,7 @@ from enum import IntEnum
 import flatbuffers
 import pytest
 
-from lowtide.frontends.tflite.flatbuffer import DamagedError, FlatBuffer
+from lowtide.frontends.flatbuffer.tables import DamagedError, FlatBuffer
 
 
 class Field(IntEnum):
