@@ -29,6 +29,7 @@ Agenda::Agenda(const Reduction& reduction) : r_(reduction) {
   }
   order_cuts();
   assign_slots();
+  split();
 }
 
 void Agenda::find_binding() {
@@ -116,6 +117,21 @@ void Agenda::assign_slots() {
     for (const Index i : moment.forgotten) free.insert(slot_[i].at);
   }
   words_ = std::max<Index>(1, (used + 63) / 64);
+}
+
+void Agenda::split() {
+  Index remembered = 0;  // items and cuts
+  std::size_t low = 0;
+  for (std::size_t m = 0; m < moments_.size(); ++m) {
+    for (const Index i : moments_[m].decided) {
+      ++remembered;
+      for (const Index c : cuts_[i]) remembered += (i == cut_first_[c] ? 1 : 0) - (i == cut_last_[c] ? 1 : 0);
+    }
+    remembered -= static_cast<Index>(moments_[m].forgotten.size());
+    if (remembered > 0) continue;
+    parts_.push_back({low, m + 1});
+    low = m + 1;
+  }
 }
 
 }  // namespace lowtide

@@ -27,11 +27,19 @@ struct Moment {
   bool binds = false;
 };
 
+// Moments [low, high) with nothing to remember before and after: what is best in one part does not depend on
+// what is chosen in another.
+struct Part {
+  std::size_t low;
+  std::size_t high;
+};
+
 class Agenda {
  public:
   explicit Agenda(const Reduction& reduction);
 
   const std::vector<Moment>& moments() const { return moments_; }
+  const std::vector<Part>& parts() const { return parts_; }
   Slot slot(Index item) const { return slot_[item]; }
   Index words() const { return words_; }
   // Bytes held by an item when it is decided, and when it is forgotten.
@@ -50,6 +58,7 @@ class Agenda {
   void place_item(Index item, std::vector<std::vector<Change>>& changes);
   void order_cuts();
   void assign_slots();
+  void split();
 
   const Reduction& r_;
   std::vector<Index> binding_from_,
@@ -60,6 +69,7 @@ class Agenda {
   std::vector<std::vector<Index>> cuts_;
   std::vector<Index> cut_bit_, cut_first_, cut_last_;
   std::vector<Moment> moments_;
+  std::vector<Part> parts_;
   Index words_ = 0;
 };
 

@@ -1,8 +1,21 @@
 #include "banks/reduction.hpp"
 
 #include <algorithm>
+#include <set>
+
+#include "banks/subset_sums.hpp"
 
 namespace lowtide {
+namespace {
+
+constexpr std::size_t kMostAlive = 200;  // items at a segment whose sums are looked at
+
+struct Alive {
+  Bytes weight;
+  Index item;
+};
+
+}  // namespace
 
 Reduction::Reduction(const BankProblem& problem) : problem_(problem) {
   const Index n = count();
@@ -52,59 +65,18 @@ void Reduction::cut_time() {
   }
 }
 
-void Reduction::find_binding() {
-  std::vector<Bytes> change(static_cast<std::size_t>(banks()) * (segments_ + 1), 0);
-  for (Index i = 0; i < count(); ++i) {
-    for (Index b = 0; b < banks(); ++b) {
-      if (!allowed(i, b)) continue;
-      const std::size_t row = static_cast<std::size_t>(b) * (segments_ + 1);
-      for (const Span* s = begin(i); s != end(i); ++s) {
-        change[row + s->low] += s->weight;
-        change[row + s->high] -= s->weight;
-      }
-    }
-  }
-  binds_.assign(static_cast<std::size_t>(banks()) * segments_, 0);
-  binding_before_.assign(static_cast<std::size_t>(banks()) * (segments_ + 1), 0);
-  for (Index b = 0; b < banks(); ++b) {
-    const std::size_t row = static_cast<std::size_t>(b) * (segments_ + 1);
-    Bytes held = 0;
-    for (Index s = 0; s < segments_; ++s) {
-      held += change[row + s];
-      binds_[at(b, s)] = held > problem_.capacity[b] ? 1 : 0;
-      binding_before_[row + s + 1] = binding_before_[row + s] + binds_[at(b, s)];
-    }
-  }
-}
-
-bool Reduction::settle_free() {
-  bool changed = false;
-  for (Index i = 0; i < count(); ++i) {
-    if (settled_[i] >= 0 || in_cut(i)) continue;
-    Index best = -1;
-    for (Index b = 0; b < banks(); ++b) {
-      if (allowed(i, b) && (best < 0 || cost(i, b) < cost(i, best))) best = b;
-    }
-    const std::size_t row = static_cast<std::size_t>(best) * (segments_ + 1);
-    const bool free = std::none_of(begin(i), end(i), [&](const Span& s) {
-      return binding_before_[row + s.high] != binding_before_[row + s.low];
-    });
-    if (!free && (allowed_[i] & (allowed_[i] - 1)) != 0) continue;
-    settled_[i] = best;
-    allowed_[i] = 1U << best;
-    changed = true;
-  }
-  return changed;
-}
-
-bool Reduction::find_room() {
-  std::vector<Bytes> change(static_cast<std::size_t>(banks()) * (segments_ + 1), 0);
+void Reduction::list_open() {
   open_.clear();
   for (Index i = 0; i < count(); ++i) {
-    if (settled_[i] < 0) {
-      open_.push_back(i);
-      continue;
-    }
+    if (settled_[i] < 0) open_.push_back(i);
+  }
+}
+
+// False if settled items alone are too much for a bank.
+bool Reduction::find_room() {
+  std::vector<Bytes> change(static_cast<std::size_t>(banks()) * (segments_ + 1), 0);
+  for (Index i = 0; i < count(); ++i) {
+    if (settled_[i] < 0) continue;
     const std::size_t row = static_cast<std::size_t>(settled_[i]) * (segments_ + 1);
     for (const Span* s = begin(i); s != end(i); ++s) {
       change[row + s->low] += s->weight;
@@ -123,14 +95,110 @@ bool Reduction::find_room() {
   return true;
 }
 
+void Reduction::find_binding() {
+  std::vector<Bytes> change(static_cast<std::size_t>(banks()) * (segments_ + 1), 0);
+  for (const Index i : open_) {
+    for (Index b = 0; b < banks(); ++b) {
+      if (!allowed(i, b)) continue;
+      const std::size_t row = static_cast<std::size_t>(b) * (segments_ + 1);
+      for (const Span* s = begin(i); s != end(i); ++s) {
+        change[row + s->low] += s->weight;
+        change[row + s->high] -= s->weight;
+      }
+    }
+  }
+  binds_.assign(static_cast<std::size_t>(banks()) * segments_, 0);
+  for (Index b = 0; b < banks(); ++b) {
+    Bytes held = 0;
+    for (Index s = 0; s < segments_; ++s) {
+      held += change[static_cast<std::size_t>(b) * (segments_ + 1) + s];
+      binds_[at(b, s)] = held > room(b, s) ? 1 : 0;
+    }
+  }
+}
+
+void Reduction::find_mattering() {
+  matters_.assign(static_cast<std::size_t>(count()) * banks(), 0);
+  for (Index b = 0; b < banks(); ++b) find_mattering_in(b);
+}
+
+// Also lowers the room of segments to what can be reached.
+void Reduction::find_mattering_in(Index b) {
+  struct Event {
+    Index segment;
+    Index item;
+    Bytes weight;
+    bool begins;
+  };
+  std::vector<Event> events;
+  for (const Index i : open_) {
+    for (const Span* s = begin(i); s != end(i) && allowed(i, b); ++s) {
+      events.push_back({s->low, i, s->weight, true});
+      events.push_back({s->high, i, s->weight, false});
+    }
+  }
+  const auto earlier = [](const Event& x, const Event& y) { return x.segment < y.segment; };
+  std::stable_sort(events.begin(), events.end(), earlier);
+  const auto heavier = [](const Alive& x, const Alive& y) {
+    return x.weight != y.weight ? x.weight > y.weight : x.item < y.item;
+  };
+  std::set<Alive, decltype(heavier)> alive(heavier);
+  std::vector<Bytes> weights;
+  std::size_t next = 0;
+  for (Index s = 0; s < segments_; ++s) {
+    for (; next < events.size() && events[next].segment == s; ++next) {
+      const Alive one{events[next].weight, events[next].item};
+      if (events[next].begins) {
+        alive.insert(one);
+      } else {
+        alive.erase(one);
+      }
+    }
+    if (!binds(b, s)) continue;
+    Reach reach{room(b, s), alive.size()};
+    if (alive.size() <= kMostAlive) {
+      weights.clear();
+      for (const Alive& one : alive) weights.push_back(one.weight);
+      reach = reach_of(weights, room(b, s));
+    }
+    room_[at(b, s)] = reach.most;
+    std::size_t turn = 0;
+    for (const Alive& one : alive) {
+      if (turn++ >= reach.bound) break;
+      matters_[cell(one.item, b)] = 1;
+    }
+  }
+}
+
+// Whether any item was settled.
+bool Reduction::settle_free() {
+  bool changed = false;
+  for (const Index i : open_) {
+    if (in_cut(i)) continue;
+    Index best = -1;
+    for (Index b = 0; b < banks(); ++b) {
+      if (allowed(i, b) && (best < 0 || cost(i, b) < cost(i, best))) best = b;
+    }
+    const bool only = (allowed_[i] & (allowed_[i] - 1)) == 0;
+    if (!only && matters_[cell(i, best)] != 0) continue;
+    settled_[i] = best;
+    allowed_[i] = 1U << best;
+    changed = true;
+  }
+  return changed;
+}
+
 bool Reduction::settle() {
   if (std::any_of(allowed_.begin(), allowed_.end(), [](std::uint32_t banks) { return banks == 0; })) {
     return false;
   }
   do {
+    list_open();
+    if (!find_room()) return false;
     find_binding();
+    find_mattering();
   } while (settle_free());
-  return find_room();
+  return true;
 }
 
 }  // namespace lowtide

@@ -1,8 +1,9 @@
 // A temporal knapsack on segments of time, without what is settled anyway.
 //
 // Time is cut at the moments that can matter: the starts after which something ends before anything else
-// starts. A bank *binds* at a segment if all that may be there would be too much for it; an item whose
-// cheapest bank binds nowhere in its life goes there (Vela: what always fits stays).
+// starts. A bank *binds* at a segment if all that may be there would be too much for it. Even then the light
+// items do not matter if they fit on top of whatever the heavy ones can add up to. An item that matters
+// nowhere in its life to its cheapest bank goes there (Vela: what always fits stays).
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,7 @@ class Reduction {
   // The bank of an item that is settled, or -1.
   Index settled(Index item) const { return settled_[item]; }
   bool in_cut(Index item) const { return in_cut_[item] != 0; }
-  // Bytes that settled items leave of a bank.
+  // Bytes that settled items leave of a bank, or the most that others can add up to within them.
   Bytes room(Index bank, Index segment) const { return room_[at(bank, segment)]; }
   bool binds(Index bank, Index segment) const { return binds_[at(bank, segment)] != 0; }
   // Index of a pair of bank and segment in flat arrays.
@@ -54,9 +55,12 @@ class Reduction {
 
  private:
   void cut_time();
-  void find_binding();
-  bool settle_free();
+  void list_open();
   bool find_room();
+  void find_binding();
+  void find_mattering();
+  void find_mattering_in(Index bank);
+  bool settle_free();
 
   const BankProblem& problem_;
   Index segments_ = 0;
@@ -67,7 +71,7 @@ class Reduction {
   std::vector<std::uint8_t> in_cut_;
   std::vector<Bytes> room_;
   std::vector<std::uint8_t> binds_;
-  std::vector<Index> binding_before_;  // for each bank, how many of the segments before one bind
+  std::vector<std::uint8_t> matters_;  // of each item and bank, by cell: somewhere, in whether all fit
   std::vector<Index> open_;
 };
 

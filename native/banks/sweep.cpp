@@ -4,8 +4,6 @@
 #include <limits>
 #include <numeric>
 
-#include "banks/agenda.hpp"
-
 namespace lowtide {
 namespace {
 
@@ -36,21 +34,17 @@ struct Frontier {
 
 class Sweep {
  public:
-  Sweep(const Reduction& r, const Prices& prices, const SweepLimits& limits)
-      : r_(r), prices_(prices), limits_(limits), agenda_(r) {
-    words_ = agenda_.words();
-    // The best choice costs a whole number, so anything better than `upper` is at least one below it.
-    budget_ = (limits.upper - 1) * prices.scale - prices.total;
-  }
+  Sweep(const Reduction& r, const Prices& prices, const Agenda& agenda, const SweepLimits& limits)
+      : r_(r), prices_(prices), agenda_(agenda), limits_(limits), words_(agenda.words()) {}
 
-  Swept run() {
+  Swept run(const Part& part) {
     Swept out;
     now_.memory.assign(words_, 0);
     now_.held.assign(r_.banks(), 0);
     now_.excess.push_back(0);
     now_.link.push_back(-1);
-    if (budget_ < 0) now_.clear();
-    for (const Moment& moment : agenda_.moments()) {
+    for (std::size_t m = part.low; m < part.high && now_.size() > 0; ++m) {
+      const Moment& moment = agenda_.moments()[m];
       for (const Change& change : moment.changes) apply(change);
       for (const Index i : moment.decided) {
         decide(i, moment);
@@ -62,7 +56,6 @@ class Sweep {
       }
       if (moment.binds) hold(moment.segment);
       if (!moment.forgotten.empty()) forget(moment.forgotten);
-      if (now_.size() == 0) break;
     }
     return finish();
   }
@@ -96,7 +89,7 @@ class Sweep {
       for (Index b = 0; b < banks; ++b) {
         if (!r_.allowed(i, b)) continue;
         const Cost excess = now_.excess[k] + prices_.priced[r_.cell(i, b)] - prices_.least[i];
-        if (excess > budget_) continue;
+        if (excess > limits_.budget) continue;
         const Bytes held = now_.held[k * banks + b] + weight;
         if (r_.binds(b, moment.segment) && held > r_.room(b, moment.segment)) continue;
         const std::size_t at = next_.size();
@@ -178,11 +171,11 @@ class Sweep {
         // In excess of the budget, and so beyond what a product might overflow to.
         const Cost price = prices_.price[r_.at(b, segment)];
         if (fits && price > 0 && left > 0) {
-          fits = left <= (budget_ - excess) / price;
+          fits = left <= (limits_.budget - excess) / price;
           if (fits) excess += price * left;
         }
       }
-      if (!fits || excess > budget_) continue;
+      if (!fits || excess > limits_.budget) continue;
       now_.excess[k] = excess;
       kept.push_back(static_cast<std::uint32_t>(k));
     }
@@ -234,29 +227,25 @@ class Sweep {
     Swept out;
     out.finished = true;
     out.states = made_;
-    Cost least = dropped_;
-    if (now_.size() > 0) {
-      const auto best = std::min_element(now_.excess.begin(), now_.excess.end());
-      out.cost = (prices_.total + *best) / prices_.scale;
-      out.bank.resize(r_.count());
-      for (Index i = 0; i < r_.count(); ++i) out.bank[i] = r_.settled(i);
-      for (std::int32_t at = now_.link[best - now_.excess.begin()]; at >= 0; at = links_[at].before) {
-        const std::uint32_t decided = links_[at].item_and_bank;
-        out.bank[decided >> kBankBits] = static_cast<Index>(decided & ((1U << kBankBits) - 1));
-      }
-      least = std::min(least, *best);
+    out.least = dropped_;
+    if (now_.size() == 0) return out;
+    const auto best = std::min_element(now_.excess.begin(), now_.excess.end());
+    out.found = true;
+    out.excess = *best;
+    out.least = std::min(out.least, *best);
+    for (std::int32_t at = now_.link[best - now_.excess.begin()]; at >= 0; at = links_[at].before) {
+      const std::uint32_t decided = links_[at].item_and_bank;
+      out.picks.push_back(
+          {static_cast<Index>(decided >> kBankBits), static_cast<Index>(decided & ((1U << kBankBits) - 1))});
     }
-    const Cost proved = least == kNoLimit ? limits_.upper : ceil_div(prices_.total + least, prices_.scale);
-    out.bound = std::min(limits_.upper, proved);
     return out;
   }
 
   const Reduction& r_;
   const Prices& prices_;
+  const Agenda& agenda_;
   const SweepLimits& limits_;
-  Agenda agenda_;
-  Index words_ = 1;
-  Cost budget_ = 0;
+  Index words_;
   Cost dropped_ = kNoLimit;
   std::int64_t made_ = 0;
   Frontier now_, next_;
@@ -265,8 +254,29 @@ class Sweep {
 
 }  // namespace
 
-Swept sweep(const Reduction& reduction, const Prices& prices, const SweepLimits& limits) {
-  return Sweep(reduction, prices, limits).run();
+Swept sweep(const Reduction& reduction, const Prices& prices, const Agenda& agenda, const Part& part,
+            const SweepLimits& limits) {
+  return Sweep(reduction, prices, agenda, limits).run(part);
+}
+
+Cost excess_of(const Reduction& reduction, const Prices& prices, const Agenda& agenda, const Part& part,
+               const std::vector<Index>& bank) {
+  Cost excess = 0;
+  std::vector<Bytes> held(reduction.banks(), 0);
+  for (std::size_t m = part.low; m < part.high; ++m) {
+    const Moment& moment = agenda.moments()[m];
+    for (const Change& change : moment.changes) held[bank[change.item]] += change.weight;
+    for (const Index i : moment.decided) {
+      held[bank[i]] += agenda.weight_first(i);
+      excess += prices.priced[reduction.cell(i, bank[i])] - prices.least[i];
+    }
+    for (Index b = 0; b < reduction.banks() && moment.binds; ++b) {
+      if (!reduction.binds(b, moment.segment)) continue;
+      excess += prices.price[reduction.at(b, moment.segment)] * (reduction.room(b, moment.segment) - held[b]);
+    }
+    for (const Index i : moment.forgotten) held[bank[i]] -= agenda.weight_last(i);
+  }
+  return excess;
 }
 
 }  // namespace lowtide
