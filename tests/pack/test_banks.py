@@ -214,7 +214,11 @@ def test_pins_are_kept_and_names_go_before_kinds() -> None:
 
 
 def test_memory_ids_of_banks_pin_and_others_stay_outside() -> None:
-    buffers = (Buffer("x", 8, ((0, 3),), arena=2), Buffer("y", 800, ((0, 3),), arena=7), Buffer("t", 8, ((0, 3),)))
+    buffers = (
+        Buffer("x", 8, ((0, 3),), arena=2),
+        Buffer("y", 800, ((0, 3),), arena=7),
+        Buffer("t", 8, ((0, 3),)),
+    )
     plan = planned(Problem(buffers), MemoryMap((Bank("a", 64, 1), Bank("b", 64, 2, read_cost=9.0))))
     assert [plan.bank_of(i) for i in range(3)] == ["b", None, "a"]
     assert plan.arenas == {1: 8, 2: 8, 7: 800}

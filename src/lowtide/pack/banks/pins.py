@@ -20,31 +20,14 @@ if TYPE_CHECKING:
 def pinned_banks(problem: Problem, memory: MemoryMap) -> dict[int, Bank]:
     """The bank of each buffer that must lie in one, by position.
 
-    A pattern of names goes before a kind, and either before the memory id that a buffer has already: one that
-    is not the default and that of a bank, or any if its offset is fixed.
+    What the map places goes before the memory id that a buffer has already: one that is not the default and
+    that of a bank, or any if its offset is fixed.
 
     Raises:
         InputError: two pins contradict each other, a pattern matches nothing, or a buffer is too large for
             its bank.
     """
-    found: dict[int, Pin] = {}
-    for pin in sorted(memory.pins, key=lambda pin: pin.pattern != "*"):
-        matches = [i for i, buffer in enumerate(problem.buffers) if _matches(pin, buffer)]
-        if not matches and pin.pattern != "*":
-            raise InputError(f"the place of {pin.what!r}: no buffer has such a name{_hint(pin, problem)}")
-        for i in matches:
-            other = found.get(i)
-            if (
-                other is not None
-                and other.bank != pin.bank
-                and (other.pattern == "*") == (pin.pattern == "*")
-            ):
-                raise InputError(
-                    f"buffer {problem.buffers[i].label!r} is placed in {other.bank!r} by {other.what!r} "
-                    f"and in {pin.bank!r} by {pin.what!r}: leave one"
-                )
-            found[i] = pin
-    banks = {i: memory.bank(pin.bank) for i, pin in found.items()}
+    banks = placed_banks(problem, memory)
     for i, buffer in enumerate(problem.buffers):
         bank = memory.by_id.get(buffer.arena)
         if buffer.offset is not None:
@@ -63,6 +46,32 @@ def pinned_banks(problem: Problem, memory: MemoryMap) -> dict[int, Bank]:
                 f"{amount(bank.room)}: it needs {amount(buffer.size)}"
             )
     return banks
+
+
+def placed_banks(problem: Problem, memory: MemoryMap) -> dict[int, Bank]:
+    """The bank of each buffer that the map itself places, by position; a pattern of names goes before a kind.
+
+    Raises:
+        InputError: two pins contradict each other, or a pattern matches nothing.
+    """
+    found: dict[int, Pin] = {}
+    for pin in sorted(memory.pins, key=lambda pin: pin.pattern != "*"):
+        matches = [i for i, buffer in enumerate(problem.buffers) if _matches(pin, buffer)]
+        if not matches and pin.pattern != "*":
+            raise InputError(f"the place of {pin.what!r}: no buffer has such a name{_hint(pin, problem)}")
+        for i in matches:
+            other = found.get(i)
+            if (
+                other is not None
+                and other.bank != pin.bank
+                and (other.pattern == "*") == (pin.pattern == "*")
+            ):
+                raise InputError(
+                    f"buffer {problem.buffers[i].label!r} is placed in {other.bank!r} by {other.what!r} "
+                    f"and in {pin.bank!r} by {pin.what!r}: leave one"
+                )
+            found[i] = pin
+    return {i: memory.bank(pin.bank) for i, pin in found.items()}
 
 
 def is_outside(buffer: Buffer, memory: MemoryMap) -> bool:
