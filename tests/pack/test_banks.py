@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+
 from lowtide.base.errors import InfeasibleError, InputError
 from lowtide.formats.csv.reading import read_csv
 from lowtide.ir.memory_map import Bank, MemoryMap, Pin

@@ -1,8 +1,8 @@
 """Memory maps in TOML: the banks of a board, fastest first, and what must lie where.
 
-A ``[[bank]]`` has ``name``, ``size``, ``mem_id``, ``read_cost`` and ``write_cost``, and may have ``alignment``
-and ``reserved``; amounts of bytes are numbers, or text such as ``"96KiB"``. ``[place]`` has pins: a kind, a
-pattern of names, or both (``"scratch:*conv*"``), and the name of a bank.
+A ``[[bank]]`` has ``name``, ``size``, ``mem_id``, ``read_cost`` and ``write_cost``, and may have
+``alignment`` and ``reserved``; amounts of bytes are numbers, or text such as ``"96KiB"``. ``[place]`` has
+pins: a kind, a pattern of names, or both (``"scratch:*conv*"``), and the name of a bank.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ def _parse(text: str) -> dict[str, Any]:
     else:
         import tomli as tomllib
     try:
-        return tomllib.loads(text)
+        found: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"not TOML: {str(error).splitlines()[0]}") from None
+    return found
 
 
 def _map(document: dict[str, Any]) -> MemoryMap:

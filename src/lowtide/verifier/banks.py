@@ -1,4 +1,4 @@
-"""Whether a plan is right about the banks of a memory map: what is in them, what it costs, and what was pinned.
+"""Whether a plan is right about the banks of a memory map: what is in them, its cost, and what was pinned.
 
 That a bank's buffers keep its capacity, and never share bytes while both are alive, is checked of its arena;
 buffers of different banks have no bytes in common, since every bank is an arena of its own.

@@ -1,8 +1,8 @@
 """The choice of a bank for each group of buffers, as the kernel solves it.
 
 Buffers that may share bytes are one item, since bytes are shared in one bank only. What an item holds at a
-time is the least that it can: a buffer inside another that is alive counts for nothing, and of buffers that may
-coincide those count of which no two may. So whatever the kernel says that no choice can beat, no plan can.
+time is the least that it can: a buffer inside another that is alive counts for nothing, and of buffers that
+may coincide those count of which no two may. So whatever the kernel says that no choice beats, no plan does.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What the kernel found: a bank for each item, its cost, and what no choice beats, in the items' units."""
+    """A bank for each item, what that costs, and what no choice beats, in the items' units."""
 
     banks: tuple[int, ...]
     cost: int
@@ -82,7 +82,9 @@ class Choices:
             raise InputError("the accesses of all buffers cost too much to be added up: use a smaller unit")
 
     @cached_property
-    def arrays(self) -> tuple[array[int], ...]:
+    def arrays(
+        self,
+    ) -> tuple[array[int], array[int], array[int], array[int], array[int], array[int]]:
         """Capacities, costs, and the pieces in compressed rows."""
         first, start, stop, weight = array("q", [0]), array("q"), array("q"), array("q")
         for item in self.items:
@@ -107,7 +109,7 @@ class Choices:
             InfeasibleError: there is none, or none was found.
         """
         limit = 1e9 if seconds is None else seconds
-        found, interrupted = _kernel.choose_banks(*self.arrays, cuts=list(cuts), seconds=limit, seed=seed)
+        found, interrupted = _kernel.choose_banks(*self.arrays, list(cuts), limit, seed=seed)
         if len(found.banks) < len(self.items) or found.infeasible:
             if interrupted:
                 raise KeyboardInterrupt
@@ -209,7 +211,10 @@ class Choices:
         room = sum(bank.room for bank in self.memory.banks)
         time, held = self._peak()
         if held > room:
-            return f"{amount(held)} are alive at time {time}, and all banks together have room for {amount(room)}"
+            return (
+                f"{amount(held)} are alive at time {time}, "
+                f"and all banks together have room for {amount(room)}"
+            )
         why = "no layout of the banks holds them" if cut else "not in any combination that the banks allow"
         return f"the buffers fit in no choice of banks: at the peak {amount(held)} are alive, but {why}"
 

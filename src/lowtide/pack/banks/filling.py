@@ -1,5 +1,7 @@
-"""Banks filled one after the other, where no choice of banks could be laid out as it was: what is above a bank
-moves on to the next, and what then fits in the holes moves back."""
+"""Banks filled one after the other, where no choice of banks could be laid out as it was.
+
+What is above a bank moves on to the next, and what then fits in the holes moves back.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Problem and memory map -> Plan: the cheapest choice of banks that can be laid out, and how far it is proved.
+"""Problem and memory map -> Plan: the cheapest choice of banks that can be laid out, and what is proved.
 
-The kernel's choice disregards where buffers lie in a bank, so its cost is a lower bound. A choice that cannot be
-laid out is cut off, as the few items to blame where that is proved, and the next is taken. Where that leads
-nowhere, banks are filled one after the other, and the plan says how far from the bound it is.
+The kernel's choice disregards where buffers lie in a bank, so its cost is a lower bound. A choice that cannot
+be laid out is cut off, as the few items to blame where that is proved, and the next is taken. Where that
+leads nowhere, banks are filled one after the other, and the plan says how far from the bound it is.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Banks:
         clash = [id for id in limited if id in memory.by_id]
         if clash:
             raise InputError(
-                f"arena {clash[0]} has a capacity or reserved bytes of its own, and is a bank of the memory map: "
+                f"arena {clash[0]} has a capacity or reserved bytes of its own, and is a bank of the map: "
                 "leave one"
             )
         self.problem, self.memory = problem, memory
@@ -109,7 +109,7 @@ class _Banks:
         return [b for b, bank in enumerate(self.memory.banks) if plan.arenas[bank.mem_id] > bank.size]
 
     def blame(self, chosen: Chosen, plan: Plan) -> list[tuple[int, list[int]]]:
-        """What cannot be in a bank together, of each bank that overflows; none if that is not proved of any."""
+        """What cannot be in a bank together, of each that overflows; none if that is not proved of any."""
         items = self.choices.items
         if len(items) > _MOST_ITEMS:
             return []
