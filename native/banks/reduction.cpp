@@ -156,10 +156,10 @@ void Reduction::find_mattering_in(Index b) {
     }
     if (!binds(b, s)) continue;
     Reach reach{room(b, s), alive.size()};
-    if (alive.size() <= kMostAlive) {
+    if (alive.size() <= kMostAlive && work_ > 0) {
       weights.clear();
       for (const Alive& one : alive) weights.push_back(one.weight);
-      reach = reach_of(weights, room(b, s));
+      reach = reach_of(weights, room(b, s), work_);
     }
     room_[at(b, s)] = reach.most;
     std::size_t turn = 0;

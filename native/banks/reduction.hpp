@@ -73,6 +73,7 @@ class Reduction {
   std::vector<std::uint8_t> binds_;
   std::vector<std::uint8_t> matters_;  // of each item and bank, by cell: somewhere, in whether all fit
   std::vector<Index> open_;
+  std::int64_t work_ = 40'000'000;  // left to look at sums of weights
 };
 
 }  // namespace lowtide

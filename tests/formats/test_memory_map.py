@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
 from lowtide.base.errors import InputError
 from lowtide.formats.memory_map import memory_map_from_toml, read_memory_map
 from lowtide.ir.memory_map import Bank, MemoryMap, Pin
@@ -67,7 +68,11 @@ def test_boards_that_come_along_are_read() -> None:
         ("read_cost = 1.0", "read_cost = nan", "read_cost nan is not a number from 0"),
         ("read_cost = 1.0", "read_cost = true", "read_cost True is not a number from 0"),
         ("read_cost = 1.0", "read_cost = 0.0000001", "with at most 6 digits"),
-        ('input = "psram"', 'input = "psrm"', "the place of 'input': there is no bank 'psrm': did you mean 'psram'"),
+        (
+            'input = "psram"',
+            'input = "psrm"',
+            "'input': there is no bank 'psrm': did you mean 'psram'",
+        ),
         ('input = "psram"', "input = 3", "place.input: 3 is not the name of a bank"),
         ("[[bank]]", "[bank]", "not TOML|is not a list of tables"),
         ("mem_id = 1", "mem_id = ", "not TOML"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from lowtide.base.constants import DEFAULT_ARENA
 from lowtide.base.errors import VerificationError, Violation
 from lowtide.pack.banks.pins import placed_banks
 from lowtide.verifier.describe import describe_buffer
@@ -53,6 +54,14 @@ def check_banks(plan: Plan) -> list[Violation]:
         message = f"accesses cost {plan.cost}, and are said to cost at least {plan.cost_bound}"
         found.append(Violation("totals", message))
     return found
+
+
+def may_move(plan: Plan, asked: int, answered: int) -> bool:
+    """Whether what was asked for in one arena may be in another: the same, or one of the banks to choose from."""
+    if asked == answered:
+        return True
+    banks = {bank.mem_id for bank in plan.banks}
+    return answered in banks and (asked == DEFAULT_ARENA or asked in banks)
 
 
 def check_map(plan: Plan, memory: MemoryMap) -> None:

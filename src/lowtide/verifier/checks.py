@@ -11,14 +11,13 @@ from math import lcm
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
-from lowtide.base.constants import DEFAULT_ARENA
 from lowtide.base.errors import VerificationError, Violation
 from lowtide.ir.problem import Problem, end_of
 from lowtide.ir.program import Program
 from lowtide.lifetimes.frees import find_frees
 from lowtide.pack.arrays import to_kernel
 from lowtide.pack.bounds import live_peak, lower_bound
-from lowtide.verifier.banks import check_banks
+from lowtide.verifier.banks import check_banks, may_move
 from lowtide.verifier.describe import describe_buffer
 from lowtide.verifier.ownership import check_ownership
 
@@ -149,7 +148,7 @@ def _is_of_bank(plan: Plan, asked: Buffer, answered: Buffer, need: str) -> bool:
     if bank is None:
         return False
     if need == "arena":
-        return asked.arena == DEFAULT_ARENA and asked.offset is None
+        return may_move(plan, asked.arena, answered.arena) and asked.offset is None
     return need == "alignment" and answered.alignment == lcm(asked.alignment, bank.alignment)
 
 

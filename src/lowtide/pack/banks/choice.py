@@ -75,6 +75,10 @@ class Choices:
         self.problem, self.memory = problem, memory
         self.pins = pinned_banks(problem, memory)
         self.units = lcm(*(cost.denominator for bank in memory.banks for cost in bank.costs))
+        self.unit_costs = [
+            (int(reading * self.units), int(writing * self.units))
+            for reading, writing in (bank.costs for bank in memory.banks)
+        ]
         self.outside = {i for i, buffer in enumerate(problem.buffers) if is_outside(buffer, memory)}
         self.items = tuple(self._items())
         total = sum(max(item.costs) for item in self.items)
@@ -141,7 +145,7 @@ class Choices:
     def _costs(self, members: Sequence[int]) -> tuple[int, ...]:
         buffers = [self.problem.buffers[i] for i in members]
         reads, writes = (sum(counts) for counts in zip(*(b.accesses for b in buffers), strict=True))
-        pins = {self.pins[i].name for i in members if i in self.pins}
+        pins = {self.pins[i].name for i in members if i in self.pins} if self.pins else set()
         if len(pins) > 1:
             a, b = sorted(pins)
             raise InfeasibleError(
@@ -150,10 +154,9 @@ class Choices:
             )
         largest = max(buffers, key=lambda buffer: buffer.size)
         costs = []
-        for bank in self.memory.banks:
-            reading, writing = bank.costs
+        for bank, (reading, writing) in zip(self.memory.banks, self.unit_costs, strict=True):
             allowed = largest.size <= bank.room and pins <= {bank.name}
-            cost = int((reads * reading + writes * writing) * self.units)
+            cost = reads * reading + writes * writing
             costs.append(cost if allowed else _FORBIDDEN)
         if max(costs) == _FORBIDDEN:
             if pins:

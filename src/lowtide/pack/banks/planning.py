@@ -34,7 +34,7 @@ _MOST_CUTS = 40
 _MOST_ITEMS = 5_000
 """With more, a packing that fails is not worth another choice: it would differ in a few items."""
 
-_CHOICE_SHARE = 0.4
+_CHOICE_SHARE = 0.6
 _LAYOUT_SHARE = 0.6
 """Of the time that is left, for each choice and for each layout of one."""
 
@@ -147,7 +147,8 @@ class _Banks:
             bank = self.memory.banks[b]
             for i in item.members:
                 alignment = lcm(buffers[i].alignment, bank.alignment)
-                buffers[i] = replace(buffers[i], arena=bank.mem_id, alignment=alignment)
+                if (buffers[i].arena, buffers[i].alignment) != (bank.mem_id, alignment):
+                    buffers[i] = replace(buffers[i], arena=bank.mem_id, alignment=alignment)
         return replace(self.problem, buffers=tuple(buffers), arenas=self.arenas)
 
     def finish(self, plan: Plan, bound: int) -> Plan:
