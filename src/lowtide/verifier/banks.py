@@ -57,7 +57,7 @@ def check_banks(plan: Plan) -> list[Violation]:
 
 
 def may_move(plan: Plan, asked: int, answered: int) -> bool:
-    """Whether what was asked for in one arena may be in another: the same, or one of the banks to choose from."""
+    """Whether what was asked for in one arena may be in another: the same, or one of the banks."""
     if asked == answered:
         return True
     banks = {bank.mem_id for bank in plan.banks}
