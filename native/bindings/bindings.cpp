@@ -68,4 +68,5 @@ NB_MODULE(_kernel, m) {
       .def("__len__", [](const Problem& p) { return p.count(); });
   bind_heuristics(m);
   bind_search(m);
+  bind_banks(m);
 }

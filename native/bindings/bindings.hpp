@@ -9,5 +9,6 @@ namespace lowtide {
 
 void bind_heuristics(nb::module_& m);
 void bind_search(nb::module_& m);
+void bind_banks(nb::module_& m);
 
 }  // namespace lowtide

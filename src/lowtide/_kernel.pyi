@@ -89,6 +89,39 @@ class ObjectAssignment:
     @property
     def interrupted(self) -> bool: ...
 
+class BankChoice:
+    """A bank for each item, its cost, and the least that any choice costs; no banks if none was found."""
+
+    @property
+    def banks(self) -> list[int]: ...
+    @property
+    def cost(self) -> int: ...
+    @property
+    def bound(self) -> int: ...
+    @property
+    def infeasible(self) -> bool: ...
+    @property
+    def proved(self) -> bool: ...
+    @property
+    def states(self) -> int: ...
+    @property
+    def left(self) -> int: ...
+
+MOST_BANKS: int
+MOST_BANK_COST: int
+
+def choose_banks(
+    capacity: array[int],
+    cost: array[int],
+    first: array[int],
+    start: array[int],
+    stop: array[int],
+    weight: array[int],
+    cuts: Sequence[tuple[int, Sequence[int]]] = (),
+    seconds: float = 1e9,
+    states: int = ...,
+    seed: int = 0,
+) -> tuple[BankChoice, bool]: ...
 def greedy_objects(problem: Problem, order: Sequence[int], choice: str = "closest") -> ObjectAssignment: ...
 def shared_objects(
     problem: Problem, seconds: float = 1e9, nodes: int = 10_000_000, seed: int = 0

@@ -9,10 +9,13 @@ from lowtide.base.constants import DEFAULT_TIMEOUT
 from lowtide.base.errors import UnsupportedError
 from lowtide.frontends.front_end import Judge, Rewriter
 from lowtide.ir.program import Program
+from lowtide.lifetimes.accesses import with_accesses
 from lowtide.pack import registry
+from lowtide.pack.banks.planning import plan_in_banks
 from lowtide.pack.planner import plan_problem
 from lowtide.pack.techniques import Techniques, plan_layouts
-from lowtide.sources import load, make_request, open_source, with_capacity
+from lowtide.sources import load, make_request, open_source, refuse_memory_map, with_capacity
+from lowtide.verifier.banks import check_map
 from lowtide.verifier.checks import Report
 from lowtide.verifier.checks import verify as verify_plan
 
@@ -47,7 +50,8 @@ def plan(
         threads: workers; 0 for one a processor.
         progress: called now and then with the best so far and the number of search nodes.
         request: see ``Request``: alignment, plan_inputs, plan_outputs, plan_state, reset_state, scratch,
-            in_place, elide_copies, fold_constants, fold_limit, reorder, pins, capacity, method.
+            in_place, elide_copies, fold_constants, fold_limit, reorder, pins, capacity, memory_map (a
+            MemoryMap, the path of a ``.toml``, or an object with ``banks``), method.
 
     Raises:
         InputError: the source, or an option, cannot be used.
@@ -68,10 +72,16 @@ def plan_source(source: Source, *, packer: str, hierarchy: Hierarchy, options: r
         UnsupportedError: the packer, or the hierarchy, cannot honour something in the problem.
     """
     request = source.request
+    memory = request.memory_map
     techniques = Techniques(request.in_place, request.elide_copies)
     if source.planner is not None:
+        if memory is not None:
+            raise UnsupportedError(f"{source.file}: its runtime places buffers in one arena: plan without a memory map")
         found = source.planner(source, packer=packer, hierarchy=hierarchy, options=options)
-    elif source.layouts is None or techniques == Techniques():
+    elif memory is not None and source.layouts is None:
+        problem = source.problem if source.flow is None else with_accesses(source.problem, source.flow)
+        found = plan_in_banks(problem, memory, packer=packer, hierarchy=hierarchy, options=options)
+    elif source.layouts is None or (memory is None and techniques == Techniques()):
         found = plan_problem(source.problem, packer=packer, hierarchy=hierarchy, options=options)
     else:
         found = plan_layouts(
@@ -81,6 +91,7 @@ def plan_source(source: Source, *, packer: str, hierarchy: Hierarchy, options: r
             hierarchy=hierarchy,
             options=options,
             limit=lambda problem: with_capacity(problem, request.capacity),
+            memory=memory,
         )
     return replace(found, applied=(*source.applied, *found.applied), extra={**source.extra, **found.extra})
 
@@ -99,6 +110,8 @@ def verify(plan: Plan, source: Any = None, **request: Any) -> Report:
     if source is None:
         return verify_plan(plan)
     asked = make_request(request)
+    if asked.memory_map is not None:
+        check_map(plan, asked.memory_map)
     if isinstance(source, Program) and not (asked.fold_constants or asked.reorder):
         return verify_plan(plan, source)  # its problem is of no use here, and takes longer than the check
     found = load(source, asked)
@@ -146,6 +159,7 @@ def repack(
         VerificationError: the new file did not pass the audit; nothing is returned.
     """
     asked = make_request(request)
+    refuse_memory_map(asked, "repack")
     value, front_end = open_source(source, asked)
     options = registry.Options(timeout=timeout, seed=seed, threads=threads, progress=progress)
     return rewriter_of(front_end).rewrite(value, asked, alignment=alignment, packer=packer, options=options)

@@ -12,11 +12,12 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from lowtide.base.constants import DEFAULT_ARENA
-from lowtide.base.errors import InputError
+from lowtide.base.errors import InputError, UnsupportedError
 from lowtide.base.files import HEAD_BYTES, open_for_reading, show_name, show_path
 from lowtide.base.units import parse_size
 from lowtide.frontends.front_end import Graphs, Opened, Source
 from lowtide.frontends.registry import format_options, sniffed, taker_of
+from lowtide.ir.memory_map import MemoryMap
 from lowtide.ir.problem import Arena
 from lowtide.ir.request import Request
 
@@ -111,7 +112,32 @@ def make_request(given: Mapping[str, Any]) -> Request:
     rest = {name: value for name, value in given.items() if name not in of_formats}
     if own:
         rest["format_options"] = {**rest.get("format_options", {}), **own}
+    if rest.get("memory_map") is not None:
+        rest["memory_map"] = memory_map_of(rest["memory_map"])
     return Request(**rest)
+
+
+def memory_map_of(value: Any) -> MemoryMap:
+    """The memory map that a user means: a map, the path of a TOML file, or an object with banks.
+
+    Raises:
+        InputError: it is none, or contradicts itself.
+    """
+    if isinstance(value, (str, os.PathLike)):
+        from lowtide.formats.memory_map import read_memory_map
+
+        return read_memory_map(value)
+    return MemoryMap.of(value)
+
+
+def refuse_memory_map(request: Request, what: str) -> None:
+    """Refuse a memory map where it would be of no effect.
+
+    Raises:
+        UnsupportedError: the request has one.
+    """
+    if request.memory_map is not None:
+        raise UnsupportedError(f"{what} takes no memory map yet: plan with it, and use the plan")
 
 
 def with_capacity(problem: Problem, capacity: Capacity | Mapping[int, Capacity] | None) -> Problem:

@@ -29,7 +29,7 @@ Packers = Annotated[
 JsonOut = Annotated[bool, typer.Option("--json", help="Print the table as JSON.")]
 
 
-@o.with_groups("hierarchy", "packer")
+@o.with_groups("hierarchy", "packer", "memory_map")
 def compare(
     file: o.File,
     planned: o.Planned,

@@ -17,7 +17,7 @@ ROWS = 12
 """Buffers that are listed unless asked for all."""
 
 
-@o.with_groups()
+@o.with_groups("memory_map")
 def explain(
     file: o.File,
     planned: o.Planned,

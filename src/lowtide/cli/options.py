@@ -131,6 +131,15 @@ Capacity = Annotated[
         help="Largest arena, such as 256KiB, or 2=64KiB for arena 2.",
     ),
 ]
+MemoryMapFile = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-map",
+        metavar="BOARD.toml",
+        show_default=False,
+        help="Banks of memory, fastest first; each buffer goes to one, so that accesses cost least.",
+    ),
+]
 MaxArena = Annotated[
     list[str],
     typer.Option(
@@ -165,6 +174,7 @@ class Planned:
 
     alignment: Alignment = "16"
     capacity: Capacity = None
+    memory_map: MemoryMapFile = None
     no_plan_inputs: NoPlanInputs = False
     no_plan_outputs: NoPlanOutputs = False
     no_plan_state: NoPlanState = False
@@ -187,6 +197,11 @@ class Planned:
         from lowtide.ir.request import Request
 
         level = self.level
+        memory = None
+        if self.memory_map is not None:
+            from lowtide.formats.memory_map import read_memory_map
+
+            memory = read_memory_map(self.memory_map)
         if self.fold_limit is not None and not (self.fold_constants or level >= 3):
             raise InputError("--fold-limit is of --fold-constants: give both, or -O3")
         return Request(
@@ -197,6 +212,7 @@ class Planned:
             reset_state=self.reset_state,
             scratch=parse_scratch(self.scratch),
             capacity=parse_capacity(self.capacity),
+            memory_map=memory,
             in_place=self.in_place or level >= 1,
             elide_copies=self.elide_copies or level >= 2,
             fold_constants=self.fold_constants or level >= 3,

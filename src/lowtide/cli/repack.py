@@ -26,7 +26,7 @@ Alignment = Annotated[
 ]
 
 
-@o.with_groups("alignment", "hierarchy")
+@o.with_groups("alignment", "hierarchy", "memory_map")
 def repack(
     file: AuditedFile,
     out: Out,

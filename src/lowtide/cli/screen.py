@@ -50,6 +50,8 @@ def show_plan(plan: Plan, name: str, reuse_pairs: int, *, verbose: bool = False)
     titles = ("arena", "buffers", "bytes", "live peak", "lower bound", "ratio", "")
     columns = [Column(title) for title in titles]
     show_table(out, columns, _arenas(plan, both), _arenas(plan, "{:,}".format))
+    if plan.banks:
+        show_banks(plan, out)
     techniques = [applied.technique for applied in plan.applied]
     if over := techniques.count("in-place"):
         out.print(f"{many(over, 'output')} over an input that dies at the step.")
@@ -65,6 +67,39 @@ def show_plan(plan: Plan, name: str, reuse_pairs: int, *, verbose: bool = False)
         ]
         show_table(out, [Column("seconds"), Column("arena bytes"), Column("lower bound")], rows)
     out.print(f"Verified: {reuse_pairs:,} pairs of buffers reuse each other's bytes. {plan.seconds:.3f} s.")
+
+
+def show_banks(plan: Plan, out: Console) -> None:
+    """The banks of a plan, what is accessed in each, and what that costs."""
+    from lowtide.cli.tables import Column, show_table
+
+    accessed = sum(bank.accessed_bytes for bank in plan.banks)
+    limits = {arena.id: arena.capacity or 0 for arena in plan.problem.arenas}
+    rows = [
+        [
+            _escape(bank.name),
+            str(bank.mem_id),
+            both(plan.arenas[bank.mem_id]),
+            both(limits[bank.mem_id]),
+            both(bank.accessed_bytes),
+            f"{bank.accessed_bytes / accessed:.2%}" if accessed else "-",
+            f"{float(bank.cost):,.0f}",
+        ]
+        for bank in plan.banks
+    ]
+    titles = ("arena", "bytes", "capacity", "accessed bytes", "share", "cost")
+    show_table(out, [Column("bank", text=True), *(Column(title) for title in titles)], rows)
+    out.print(cost_line(plan))
+
+
+def cost_line(plan: Plan) -> str:
+    """What accesses cost in a run, and how far that is from what no plan can beat."""
+    cost, bound = plan.cost or 0.0, plan.cost_bound or 0.0
+    said = f"Accesses cost {cost:,.0f} a run"
+    if cost == bound:
+        return f"{said}: no choice of banks costs less."
+    above = f", {cost / bound - 1:.2%} above it" if bound else ""
+    return f"{said}; none is proved to cost less than {bound:,.0f}{above}."
 
 
 def _arenas(plan: Plan, size: Callable[[int], str]) -> Sequence[Sequence[str]]:
@@ -105,6 +140,10 @@ def planned_file(
     with working(f"reading {file}", quiet=quiet, verbose=verbose):
         source = load(file, planned.request())
     plan = source.plan
+    if plan is not None and source.request.memory_map is not None:
+        from lowtide.verifier.banks import check_map
+
+        check_map(plan, source.request.memory_map)
     if plan is None:
         plan = search(source, searched, quiet=quiet, verbose=verbose)
     if verified:

@@ -26,6 +26,7 @@ def verify(
     from lowtide.cli.screen import working
     from lowtide.formats.json.reading import read_plan
     from lowtide.sources import load
+    from lowtide.verifier.banks import check_map
     from lowtide.verifier.checks import verify as check
 
     plan = read_plan(plan_file)
@@ -33,6 +34,8 @@ def verify(
     with working(f"reading {file}", quiet=quiet, verbose=verbose):
         source = load(file, request)
     with working(f"verifying {plan_file}", quiet=quiet, verbose=verbose):
+        if request.memory_map is not None:
+            check_map(plan, request.memory_map)
         report = check(plan, source.runs if source.runs is not None else source.problem)
     if not quiet:
         how = "every byte followed through the program" if report.followed else "lifetimes against offsets"

@@ -94,9 +94,13 @@ class Fields:
 
     def seconds(self, key: str) -> float:
         """A time: a finite number, not negative."""
+        return self.number(key, "a number of seconds")
+
+    def number(self, key: str, due: str = "a number from 0 on") -> float:
+        """A finite number, not negative."""
         value = self.required(key)
         if type(value) not in (int, float) or not 0 <= value < math.inf:
-            refuse(self.path(key), "a number of seconds", value)
+            refuse(self.path(key), due, value)
         return float(as_integer(value, self.path(key))) if type(value) is int else float(value)
 
     def items(self, key: str, *, optional: bool = True) -> list[tuple[Any, str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,35 @@ class ArenaUse:
     bytes: int
     live_peak_bytes: int
     lower_bound_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BankUse:
+    """What a plan makes of one bank of a memory map; its bytes are those of the arena with its memory id.
+
+    Args:
+        name, mem_id, alignment, read_cost, write_cost: of the bank.
+        read_bytes, written_bytes: of its buffers in a run.
+    """
+
+    name: str
+    mem_id: int
+    alignment: int
+    read_cost: float
+    write_cost: float
+    read_bytes: int
+    written_bytes: int
+
+    @property
+    def accessed_bytes(self) -> int:
+        """Bytes read and written in a run."""
+        return self.read_bytes + self.written_bytes
+
+    @property
+    def cost(self) -> Fraction:
+        """Of all accesses in a run."""
+        reading, writing = Fraction(repr(self.read_cost)), Fraction(repr(self.write_cost))
+        return self.read_bytes * reading + self.written_bytes * writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +105,8 @@ class Plan:
         object_ids: shared object of each buffer within its arena, where the packer works with such.
         seconds: time that planning took; not compared.
         history: how the plan improved; not compared.
+        banks: what it makes of the banks of a memory map, in the map's order; empty without one.
+        cost_bound: no plan of the problem costs less, given the map; None without one.
         applied: where the plan uses more than lifetimes, for reports; not compared.
         interrupted: whether Ctrl-C cut planning short, so that more time might find more; not compared.
         extra: what a front end or a technique adds, by its namespace, each with a ``version`` of its own;
@@ -90,6 +122,8 @@ class Plan:
     packer: str
     hierarchy: str = "joint"
     object_ids: tuple[int | None, ...] | None = None
+    banks: tuple[BankUse, ...] = ()
+    cost_bound: float | None = None
     seconds: float = field(default=0.0, compare=False)
     history: tuple[Progress, ...] = field(default=(), compare=False)
     interrupted: bool = field(default=False, compare=False)
@@ -128,6 +162,16 @@ class Plan:
     def is_optimal(self) -> bool:
         """Whether every arena is proved to be as small as it can be."""
         return all(use.bytes == use.lower_bound_bytes for use in self.uses)
+
+    @property
+    def cost(self) -> float | None:
+        """Bytes accessed in a run times what each costs in its bank; None without a memory map."""
+        return float(sum((bank.cost for bank in self.banks), Fraction())) if self.banks else None
+
+    def bank_of(self, i: int) -> str | None:
+        """Name of the bank that the buffer at a position is in, if it is in one."""
+        arena = self.problem.buffers[i].arena
+        return next((bank.name for bank in self.banks if bank.mem_id == arena), None)
 
     @cached_property
     def names(self) -> dict[str, int]:

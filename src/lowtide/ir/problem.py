@@ -36,6 +36,7 @@ class Buffer:
         kind: what it is for: temporary, input, output, state, result, carry, scratch.
         region: qualified name of the region that owns it.
         members: names of the program's storages that share it, itself included; empty if just one.
+        reads, writes: bytes that a run reads from it and writes to it; None where nobody counted them.
     """
 
     id: str
@@ -52,6 +53,16 @@ class Buffer:
     operator: str | None = None
     source: str | None = None
     members: tuple[str, ...] = ()
+    reads: int | None = None
+    writes: int | None = None
+
+    @property
+    def accesses(self) -> tuple[int, int]:
+        """Bytes read and bytes written; each of its bytes once where nobody counted."""
+        return (
+            self.size if self.reads is None else self.reads,
+            self.size if self.writes is None else self.writes,
+        )
 
     @property
     def label(self) -> str:
@@ -241,6 +252,11 @@ def _check_buffers(buffers: Iterable[Buffer]) -> None:
             )
         if not _is_count(buffer.arena):
             raise InputError(f"buffer {buffer.id!r}: arena {buffer.arena!r} is not a memory id")
+        for what, count in (("reads", buffer.reads), ("writes", buffer.writes)):
+            if count is not None and not _is_count(count):
+                raise InputError(
+                    f"buffer {buffer.id!r}: {what} {count!r} is not a whole number from 0 to 2^63 - 1"
+                )
         _check_lifetime(buffer)
         if buffer.offset is not None:
             _check_pin(buffer)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lowtide.base.errors import InputError
+from lowtide.ir.memory_map import MemoryMap
 
 Capacity = int | str
 
@@ -33,6 +34,7 @@ class Request:
         reorder: whether independent steps of an exported program may move, so that fewer bytes are alive.
         capacity: bytes that a plan may take, as a number or such as ``"256KiB"``: of the only arena, or by
             memory id.
+        memory_map: the banks that buffers go to; None if all memory is one.
         format_options: options of single formats, by name: ``pins`` of a CSV, ``method`` of a ``.pte``.
 
     Raises:
@@ -51,11 +53,14 @@ class Request:
     fold_limit: int | None = None
     reorder: bool = False
     capacity: Capacity | Mapping[int, Capacity] | None = None
+    memory_map: MemoryMap | None = None
     format_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if type(self.alignment) is not int or self.alignment < 1:
             raise InputError(f"alignment {self.alignment!r} is not a whole number of bytes above 0")
+        if self.capacity is not None and self.memory_map is not None:
+            raise InputError("a memory map says the capacity of each bank: leave out the other capacity")
         for name, size in self.scratch.items():
             if type(size) is not int or size < 0:
                 raise InputError(f"scratch of node {name!r}: {size!r} is not a whole number of bytes")

@@ -16,7 +16,7 @@ from lowtide.base.units import amount
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lowtide.ir.plan import ArenaUse, Plan
+    from lowtide.ir.plan import ArenaUse, BankUse, Plan
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -78,6 +78,9 @@ def plan_to_header(plan: Plan, name: str, *, prefix: str | None = None, offsets:
     ]
     for use in plan.uses:
         lines += ["", *_arena(plan, use, macro)]
+    _refuse_same_names(plan)
+    for bank in plan.banks:
+        lines += ["", *_bank(plan, bank, macro)]
     if offsets:
         lines += ["", "/* Where each buffer lies: bytes from the start of its arena. */"]
         lines += _offsets(plan, macro)
@@ -88,6 +91,7 @@ def plan_to_header(plan: Plan, name: str, *, prefix: str | None = None, offsets:
 def _arena(plan: Plan, use: ArenaUse, macro: str) -> Iterator[str]:
     arena = f"{macro}_ARENA_{use.id}"
     alignments = [buffer.alignment for buffer in plan.problem.buffers if buffer.arena == use.id]
+    alignments += [bank.alignment for bank in plan.banks if bank.mem_id == use.id]
     proved = (
         "proved to be the least"
         if use.bytes == use.lower_bound_bytes
@@ -101,6 +105,33 @@ def _arena(plan: Plan, use: ArenaUse, macro: str) -> Iterator[str]:
     condition = f"sizeof(array) >= {arena}_BYTES" if use.bytes else "sizeof(array) > 0"
     yield f"#define {arena}_CHECK(array) \\"
     yield f"    LOWTIDE_STATIC_ASSERT({condition}, {arena.lower()}_is_too_small)"
+
+
+def _refuse_same_names(plan: Plan) -> None:
+    """Macros of two banks must not be the same."""
+    seen: dict[str, str] = {}
+    for bank in plan.banks:
+        other = seen.setdefault(_upper(bank.name), bank.name)
+        if other != bank.name:
+            raise InputError(f"banks {other!r} and {bank.name!r} would have the same macros: rename one")
+
+
+def _bank(plan: Plan, bank: BankUse, macro: str) -> Iterator[str]:
+    """A section attribute for the bank's arena, which the linker script places; empty for other compilers."""
+    name = f"{macro}_BANK_{_upper(bank.name)}"
+    arena = f"{macro}_ARENA_{bank.mem_id}"
+    capacity = plan.problem.arena(bank.mem_id).capacity
+    yield f"/* Bank {_comment(bank.name)} holds arena {bank.mem_id}: put its section before the array. */"
+    yield f"#define {name}_ARENA {bank.mem_id}u"
+    yield f"#define {name}_BYTES {arena}_BYTES"
+    yield f"#define {name}_CAPACITY {capacity}u"
+    yield f"#ifndef {name}_SECTION"
+    yield "#if defined(__GNUC__)"
+    yield f'#define {name}_SECTION __attribute__((section(".lowtide.{_upper(bank.name).lower()}")))'
+    yield "#else"
+    yield f"#define {name}_SECTION"
+    yield "#endif"
+    yield "#endif"
 
 
 def _offsets(plan: Plan, macro: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from lowtide.pack.hierarchy import pack_hierarchy
 from lowtide.pack.registry import Options, Packer, Packing, get
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from lowtide.ir.problem import Arena
     from lowtide.pack.hierarchy import Hierarchy
@@ -30,6 +30,7 @@ def plan_problem(
     packer: str = "auto",
     hierarchy: Hierarchy = "joint",
     options: Options | None = None,
+    given: Mapping[int, Sequence[int]] | None = None,
 ) -> Plan:
     """Place every buffer of a problem.
 
@@ -38,6 +39,7 @@ def plan_problem(
         packer: name of a registered packer.
         hierarchy: which reuse between regions is allowed.
         options: time, seed, threads.
+        given: offsets that some arenas have already, by memory id; they are checked like a packer's.
 
     Raises:
         InfeasibleError: an arena's capacity, or a pin, cannot be kept; the message says by how much.
@@ -59,7 +61,10 @@ def plan_problem(
         _check_groups(part)
         starts.append(time.perf_counter() - began)
         budget = _Budget(part, options, pack, len(problem.arenas) - turn, began, interrupted)
-        packing = pack_hierarchy(part, hierarchy, budget.pack, floor)
+        if given is not None and arena.id in given:
+            packing = Packing(tuple(given[arena.id]))
+        else:
+            packing = pack_hierarchy(part, hierarchy, budget.pack, floor)
         interrupted = budget.interrupted
         _check_packing(part, packing, packer)
         for i, position in enumerate(positions):

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from lowtide.base.errors import InfeasibleError, LowtideError, UnsupportedError
 from lowtide.ir.plan import Applied
+from lowtide.lifetimes.accesses import with_accesses
 from lowtide.lifetimes.lowering import POINT_LIMIT, lower
 from lowtide.lifetimes.timeline import Timeline
+from lowtide.pack.banks.planning import plan_in_banks
 from lowtide.pack.bounds import lower_bound
 from lowtide.pack.planner import plan_problem
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from lowtide.ir.flow import FlowGraph, Point
+    from lowtide.ir.memory_map import MemoryMap
     from lowtide.ir.plan import Plan
     from lowtide.ir.problem import Arena, Problem
     from lowtide.ir.program import Program
@@ -84,6 +87,7 @@ def plan_program(
     options: Options,
     arenas: Iterable[Arena] = (),
     limit: Callable[[Problem], Problem] | None = None,
+    memory: MemoryMap | None = None,
 ) -> Plan:
     """Plan a program with the techniques allowed, as ``plan_layouts`` does.
 
@@ -98,6 +102,7 @@ def plan_program(
         hierarchy=hierarchy,
         options=options,
         limit=limit,
+        memory=memory,
     )
 
 
@@ -109,6 +114,7 @@ def plan_layouts(
     hierarchy: Hierarchy = "joint",
     options: Options,
     limit: Callable[[Problem], Problem] | None = None,
+    memory: MemoryMap | None = None,
 ) -> Plan:
     """Plan with the techniques allowed, and without each of them where that may be smaller.
 
@@ -117,6 +123,7 @@ def plan_layouts(
         techniques: what may be used.
         packer, hierarchy, options: as for ``plan_problem``; the time is for all plans together.
         limit: sets capacities once a problem's arenas are known.
+        memory: the banks that buffers go to, if there are any; what accesses cost is then what counts first.
 
     Raises:
         InfeasibleError: no plan fits the capacity, or none was found.
@@ -131,16 +138,20 @@ def plan_layouts(
         problem, flow = layouts(attempt)
         if limit is not None:
             problem = limit(problem)
-        if best is not None and _bound(problem) >= best.arena_bytes:
+        if memory is None and best is not None and _bound(problem) >= best.arena_bytes:
             continue
         left = _left(options, began, first=turn == 0 and len(attempts) > 1)
         try:
-            found = plan_problem(problem, packer=packer, hierarchy=hierarchy, options=left)
+            if memory is None:
+                found = plan_problem(problem, packer=packer, hierarchy=hierarchy, options=left)
+            else:
+                counted = with_accesses(problem, flow)
+                found = plan_in_banks(counted, memory, packer=packer, hierarchy=hierarchy, options=left)
         except (InfeasibleError, UnsupportedError) as error:
             # A part inside a whole of another region, say, is out of reach of all policies but one.
             refusal = error
             continue
-        if best is None or found.arena_bytes < best.arena_bytes:
+        if best is None or _rank(found) < _rank(best):
             best, behind = found, flow
         if found.interrupted:
             break
@@ -148,6 +159,11 @@ def plan_layouts(
         assert refusal is not None
         raise refusal
     return replace(best, applied=find_applied(behind, best), seconds=time.perf_counter() - began)
+
+
+def _rank(plan: Plan) -> tuple[float, int]:
+    """What makes a plan better than another: lower."""
+    return plan.cost or 0.0, plan.arena_bytes
 
 
 def _bound(problem: Problem) -> int:

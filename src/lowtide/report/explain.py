@@ -11,7 +11,7 @@ from lowtide.report.advice import Adviser
 from lowtide.report.findings import Explanation
 from lowtide.report.peaks import find_peaks
 from lowtide.report.shares import shares
-from lowtide.sources import load, make_request
+from lowtide.sources import load, make_request, refuse_memory_map
 
 if TYPE_CHECKING:
     from lowtide.frontends.front_end import Source
@@ -34,7 +34,9 @@ def explain(source: Any, *, name: str | None = None, **request: Any) -> Explanat
     """
     if name is None:
         name = os.path.basename(source) if isinstance(source, (str, os.PathLike)) else type(source).__name__
-    return explain_source(load(source, make_request(request)), name)
+    asked = make_request(request)
+    refuse_memory_map(asked, "explain")
+    return explain_source(load(source, asked), name)
 
 
 def explain_source(source: Source, name: str) -> Explanation:

@@ -7,6 +7,7 @@ the bytes themselves are followed (``ownership``), so that a wrong lifetime is f
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import lcm
 from typing import TYPE_CHECKING
 
 from lowtide import _kernel
@@ -16,6 +17,7 @@ from lowtide.ir.program import Program
 from lowtide.lifetimes.frees import find_frees
 from lowtide.pack.arrays import to_kernel
 from lowtide.pack.bounds import live_peak, lower_bound
+from lowtide.verifier.banks import check_banks, may_move
 from lowtide.verifier.describe import describe_buffer
 from lowtide.verifier.ownership import check_ownership
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from lowtide.ir.plan import ArenaUse, Plan
-    from lowtide.ir.problem import Arena
+    from lowtide.ir.problem import Arena, Buffer
 
     Follow: TypeAlias = Callable[[Plan], list[Violation]]
 
@@ -71,6 +73,7 @@ def find_violations(
         found += faults
         reuse_pairs += pairs
     found += _check_objects(plan)
+    found += check_banks(plan)
     if isinstance(against, Program) and len(found) < limit:
         found += _check_frees(plan, against)
         found += check_ownership(against, plan, limit=limit - len(found))
@@ -122,20 +125,35 @@ def _check_same_problem(plan: Plan, problem: Problem) -> list[Violation]:
             )
             continue
         a, b = problem.buffers[asked[id]], plan.problem.buffers[i]
-        differs = [name for name in _NEEDS if getattr(a, name) != getattr(b, name)]
+        differs = [
+            name
+            for name in _NEEDS
+            if getattr(a, name) != getattr(b, name) and not _is_of_bank(plan, a, b, name)
+        ]
         if differs:
             was, has = getattr(a, differs[0]), getattr(b, differs[0])
             found.append(
                 Violation("misfit", f"{label}: the plan has {differs[0]} {has}, not {was}", (label,))
             )
-    if not found and _rules(problem) != _rules(plan.problem):
+    banks = {bank.mem_id for bank in plan.banks}
+    if not found and _rules(problem, banks) != _rules(plan.problem, banks):
         message = "the plan is of a problem with other reserved bytes or permissions: plan this one again"
         found.append(Violation("misfit", message))
     return found
 
 
-def _rules(problem: Problem) -> tuple[object, ...]:
-    reserved = {arena.id: arena.reserved for arena in problem.arenas if arena.reserved}
+def _is_of_bank(plan: Plan, asked: Buffer, answered: Buffer, need: str) -> bool:
+    """Whether a buffer differs from what was asked only by what its bank brings with it."""
+    bank = next((bank for bank in plan.banks if bank.mem_id == answered.arena), None)
+    if bank is None:
+        return False
+    if need == "arena":
+        return may_move(plan, asked.arena, answered.arena) and asked.offset is None
+    return need == "alignment" and answered.alignment == lcm(asked.alignment, bank.alignment)
+
+
+def _rules(problem: Problem, banks: set[int]) -> tuple[object, ...]:
+    reserved = {a.id: a.reserved for a in problem.arenas if a.reserved and a.id not in banks}
     return reserved, set(map(frozenset, problem.may_coincide)), set(problem.placements)
 
 

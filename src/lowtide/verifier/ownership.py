@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from lowtide.base.errors import Violation
 from lowtide.lifetimes.lowering import lower
 from lowtide.verifier.addresses import Range, meetings
+from lowtide.verifier.banks import may_move
 from lowtide.verifier.describe import describe_buffer
 from lowtide.verifier.holding import Holding
 
@@ -77,7 +78,8 @@ def _places(flow: FlowGraph, plan: Plan) -> tuple[dict[int, _Place], list[Violat
             if position[name] in places:
                 faults.append(Violation("twice", f"the plan has two places for {name}", (name,)))
             assert storage.size is not None
-            if buffer.size < storage.size or offset % storage.alignment or buffer.arena != storage.arena:
+            misplaced = not may_move(plan, storage.arena, buffer.arena)
+            if buffer.size < storage.size or offset % storage.alignment or misplaced:
                 faults.append(
                     Violation(
                         "misfit",

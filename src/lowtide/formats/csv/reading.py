@@ -4,7 +4,8 @@ Columns, in any order: ``id`` (or ``buffer``, ``buffer_id``); ``lower`` (or ``be
 the first time at which the buffer is alive; ``upper``, the first at which it no longer is, or
 ``end``, the last at which it is; ``size`` in bytes; and, if wanted, ``alignment``; ``gaps``, times
 between at which its bytes do not matter, as ``4-6 9-12``; ``offset``; ``arena``, ``name``, ``kind``
-and ``region``. Gaps count like the lifetime: to ``upper``, exclusive, or to ``end``, inclusive.
+and ``region``; ``accesses``, bytes read and written in a run, of which half count as written.
+Gaps count like the lifetime: to ``upper``, exclusive, or to ``end``, inclusive.
 
 An ``offset`` is what some earlier planner chose and not a wish, so it is read as a pin only on
 request. A ``hint`` is advice to another solver; it is accepted and ignored. A gap with a *window*
@@ -17,7 +18,7 @@ import csv
 import io
 import re
 from itertools import islice, repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lowtide.base.constants import DEFAULT_ARENA, LIMIT, ROOT
 from lowtide.base.errors import InputError, UnsupportedError
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from lowtide.ir.problem import Lifetime
 
 _REQUIRED = ("id", "lower", "upper", "size")
-_OPTIONAL = ("alignment", "gaps", "offset", "hint", "arena", "name", "kind", "region")
+_OPTIONAL = ("alignment", "gaps", "offset", "hint", "arena", "name", "kind", "region", "accesses")
 _ALIASES = {
     **{name: name for name in (*_REQUIRED, *_OPTIONAL)},
     "buffer": "id",
@@ -44,7 +45,7 @@ _ALIASES = {
 }
 _KNOWN = (
     "id (or buffer, buffer_id), lower (or begin, start), upper (or end, inclusive), size, "
-    "alignment, gaps, offset, hint, arena, name, kind, region"
+    "alignment, gaps, offset, hint, arena, name, kind, region, accesses"
 )
 
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,20}\s*", re.ASCII)
@@ -104,6 +105,7 @@ class _Table:
                 self._texts("name", ""),
                 self._texts("kind", "temporary"),
                 self._texts("region", ROOT),
+                *self._accesses(),
             )
         )
         try:
@@ -151,6 +153,19 @@ class _Table:
         if first < span[0] or last > span[1]:
             raise InputError(f"{self._where(i)}: gap {_show(text)} is not within the buffer's lifetime")
         return first, last
+
+    def _accesses(self) -> tuple[Iterable[Any], ...]:
+        """Bytes read and bytes written, as the last fields of buffers; none where the file does not tell."""
+        if "accesses" not in self._columns:
+            return ()
+        cells = self._column("accesses")
+        counts = [
+            self._integer(i, "accesses", cell) if cell.strip() else None for i, cell in enumerate(cells)
+        ]
+        reads = [None if count is None else count - count // 2 for count in counts]
+        writes = [None if count is None else count // 2 for count in counts]
+        nothing: Iterable[Any] = (None, None, None, None, ())  # dtype, shape, operator, source, members
+        return (*map(repeat, nothing), reads, writes)
 
     def _offsets(self) -> Iterable[int | None]:
         if "offset" not in self._columns:

@@ -1,6 +1,7 @@
 """Problems and plans as CSV: the columns that are needed, and no silent loss of a rule.
 
-CSV carries buffers: size, lifetime with gaps, alignment, arena, offset, name, kind and region. What
+CSV carries buffers: size, lifetime with gaps, alignment, arena, offset, name, kind, region and accesses
+(how many of these are reads, it does not). What
 describes a program further (shapes, operators, the region tree, frees) stays behind. A rule that
 decides which offsets are right (permissions, placements, and of a problem also the limits of its
 arenas) is never dropped unasked: then JSON is the format to use.
@@ -98,6 +99,8 @@ def _table(buffers: Sequence[Buffer], offsets: Sequence[int | None] | None) -> s
         columns["kind"] = [_cell(buffer.kind) for buffer in buffers]
     if any(buffer.region != ROOT for buffer in buffers):
         columns["region"] = [_cell(buffer.region) for buffer in buffers]
+    if any(buffer.reads is not None or buffer.writes is not None for buffer in buffers):
+        columns["accesses"] = [str(sum(buffer.accesses)) for buffer in buffers]
     if offsets is not None:
         columns["offset"] = ["" if offset is None else str(offset) for offset in offsets]
     lines = [",".join(columns), *map(",".join, zip(*columns.values(), strict=True))]

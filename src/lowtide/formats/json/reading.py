@@ -29,7 +29,8 @@ from lowtide.formats.fields import (
     refuse,
 )
 from lowtide.formats.naming import reading
-from lowtide.ir.plan import Applied, ArenaUse, Plan, Progress
+from lowtide.ir.memory_map import Bank
+from lowtide.ir.plan import Applied, ArenaUse, BankUse, Plan, Progress
 from lowtide.ir.problem import Arena, Buffer, Free, Placement, Problem, RegionSpan
 
 if TYPE_CHECKING:
@@ -42,7 +43,10 @@ _RULES = {"format", "version", "arenas", "may_coincide", "placements", "regions"
 _PROBLEM = frozenset(_RULES)
 _TOTALS = ("arena_bytes", "live_peak_bytes", "lower_bound_bytes")
 _MAKING = {"optimal", "packer", "hierarchy", "seconds", "arena_uses", "history", "applied", "extra"}
-_PLAN = frozenset({*_RULES, *_TOTALS, *_MAKING})
+_BANKED = {"banks", "cost", "cost_bound"}
+_PLAN = frozenset({*_RULES, *_TOTALS, *_MAKING, *_BANKED})
+_BANK_COUNTS = ("bytes", "alignment", "read_bytes", "written_bytes", "accessed_bytes")
+_BANK = frozenset({"name", "mem_id", "capacity", "read_cost", "write_cost", *_BANK_COUNTS})
 _ARENA = frozenset({"id", "capacity", "reserved"})
 _USE = _ARENA | {"bytes", "live_peak_bytes", "lower_bound_bytes"}
 _PROGRESS = frozenset({"seconds", "arena_bytes", "lower_bound_bytes"})
@@ -50,9 +54,20 @@ _APPLIED = frozenset({"step", "technique", "written", "read"})
 _PLACEMENT = frozenset({"inner", "outer", "distance"})
 _REGION = frozenset({"name", "kind", "span", "parent"})
 _FREE = frozenset({"buffer", "region", "after"})
-_DESCRIPTION = {"name", "kind", "region", "dtype", "shape", "operator", "source", "members"}
+_DESCRIPTION = {
+    "name",
+    "kind",
+    "region",
+    "dtype",
+    "shape",
+    "operator",
+    "source",
+    "members",
+    "reads",
+    "writes",
+}
 _BUFFER = frozenset({"id", "size", "alignment", "offset", "arena", "lifetime", *_DESCRIPTION})
-_PLACED = _BUFFER | {"pin", "object_id"}
+_PLACED = _BUFFER | {"pin", "object_id", "bank"}
 
 
 def problem_from_json(text: str, name: str = "<json>") -> Problem:
@@ -144,6 +159,8 @@ def _plan(fields: Fields) -> Plan:
         packer=fields.string("packer"),
         hierarchy=fields.string("hierarchy"),
         object_ids=_object_ids(records),
+        banks=tuple(_bank(Fields(entry, where, _BANK)) for entry, where in fields.items("banks")),
+        cost_bound=fields.number("cost_bound") if "cost_bound" in fields else None,
         seconds=fields.seconds("seconds"),
         history=tuple(_progress(Fields(entry, where, _PROGRESS)) for entry, where in fields.items("history")),
         applied=tuple(_applied(Fields(entry, where, _APPLIED)) for entry, where in fields.items("applied")),
@@ -151,6 +168,7 @@ def _plan(fields: Fields) -> Plan:
     )
     _check_sizes(plan)
     _check_totals(fields, plan)
+    _check_banks(fields, records, plan)
     return plan
 
 
@@ -224,6 +242,8 @@ def _buffer(record: Fields, pin: str) -> Buffer:
         operator=record.optional_string("operator"),
         source=record.optional_string("source"),
         members=tuple(as_string(entry, where) for entry, where in record.items("members")),
+        reads=record.optional_integer("reads"),
+        writes=record.optional_integer("writes"),
     )
 
 
@@ -256,6 +276,19 @@ def _use(record: Fields) -> ArenaUse:
             f"{use.bytes} bytes: plan the problem again"
         )
     return use
+
+
+def _bank(record: Fields) -> BankUse:
+    bank = Bank(
+        record.string("name"),
+        max(record.integer("capacity"), 1),
+        record.integer("mem_id"),
+        record.integer("alignment"),
+        record.number("read_cost"),
+        record.number("write_cost"),
+    )
+    read, written = record.integer("read_bytes"), record.integer("written_bytes")
+    return BankUse(bank.name, bank.mem_id, bank.alignment, bank.read_cost, bank.write_cost, read, written)
 
 
 def _offset(record: Fields, buffer: Buffer) -> int:
@@ -330,3 +363,32 @@ def _check_totals(fields: Fields, plan: Plan) -> None:
             )
     if fields.boolean("optimal") != plan.is_optimal:
         raise InputError("optimal: contradicts arena_uses: plan the problem again")
+
+
+def _check_banks(fields: Fields, records: list[Fields], plan: Plan) -> None:
+    """Refuse banks that contradict arenas, buffers or the cost."""
+    if any(key in fields for key in _BANKED) and not all(key in fields for key in _BANKED):
+        raise InputError(
+            "banks, cost and cost_bound: a plan has all of them, or none: plan the problem again"
+        )
+    limits = {arena.id: arena.capacity for arena in plan.problem.arenas}
+    for (entry, where), bank in zip(fields.items("banks"), plan.banks, strict=True):
+        record = Fields(entry, where, _BANK)
+        if bank.mem_id not in limits:
+            raise InputError(
+                f"{where}.mem_id: arena {bank.mem_id} is not in arena_uses: plan the problem again"
+            )
+        due = {
+            "capacity": limits[bank.mem_id],
+            "bytes": plan.arenas[bank.mem_id],
+            "accessed_bytes": bank.accessed_bytes,
+        }
+        for key, value in due.items():
+            if record.integer(key) != value:
+                raise InputError(f"{where}.{key}: {record.integer(key)}, not {value}: plan the problem again")
+    if plan.banks and fields.number("cost") != plan.cost:
+        raise InputError(f"cost: {fields.number('cost')}, but the banks add up to {plan.cost}: plan it again")
+    for i, record in enumerate(records):
+        bank_name = record.optional_string("bank")
+        if bank_name != plan.bank_of(i):
+            raise InputError(f"{record.path('bank')}: {bank_name!r}, but its arena is of {plan.bank_of(i)!r}")

@@ -66,6 +66,7 @@ def plan_to_json(plan: Plan) -> str:
                 for use in plan.applied
             ],
             **({"extra": thaw(plan.extra)} if plan.extra else {}),
+            **_banks(plan),
             **_rules(problem),
             "buffers": [_buffer(buffer, _place(plan, i, buffer)) for i, buffer in enumerate(problem.buffers)],
         }
@@ -109,11 +110,39 @@ def _use(use: ArenaUse) -> dict[str, object]:
     }
 
 
+def _banks(plan: Plan) -> dict[str, object]:
+    """What a plan says of the banks of a memory map; nothing if it is of none."""
+    if not plan.banks:
+        return {}
+    limits = {arena.id: arena.capacity for arena in plan.problem.arenas}
+    return {
+        "banks": [
+            {
+                "name": bank.name,
+                "mem_id": bank.mem_id,
+                "bytes": plan.arenas[bank.mem_id],
+                "capacity": limits[bank.mem_id],
+                "alignment": bank.alignment,
+                "read_cost": bank.read_cost,
+                "write_cost": bank.write_cost,
+                "read_bytes": bank.read_bytes,
+                "written_bytes": bank.written_bytes,
+                "accessed_bytes": bank.accessed_bytes,
+            }
+            for bank in plan.banks
+        ],
+        "cost": plan.cost,
+        "cost_bound": plan.cost_bound,
+    }
+
+
 def _place(plan: Plan, i: int, buffer: Buffer) -> dict[str, object]:
     """Where the plan puts a buffer, where the problem wants it (pin), and its shared object."""
     place: dict[str, object] = {"offset": plan.offsets[i]}
     if buffer.offset is not None:
         place["pin"] = buffer.offset
+    if plan.banks:
+        place["bank"] = plan.bank_of(i)
     if plan.object_ids is not None:
         place["object_id"] = plan.object_ids[i]
     return place
@@ -137,6 +166,10 @@ def _buffer(buffer: Buffer, place: dict[str, object]) -> dict[str, object]:
     }
     if buffer.members:
         record["members"] = buffer.members
+    if buffer.reads is not None:
+        record["reads"] = buffer.reads
+    if buffer.writes is not None:
+        record["writes"] = buffer.writes
     return record
 
 
