@@ -105,8 +105,8 @@ def remarks_on_plans(model: Model, scratch: Sequence[Scratch], techniques: Techn
         yield f"Scratch of kernels: {many(len(scratch), 'request')}, the largest of {amount(most)}."
     elif any(graph.operators for graph in model.subgraphs):
         yield (
-            "No scratch is known: if the target's kernels ask for any, the head is larger than shown, and may "
-            "be larger than without offsets; see --scratch, --scratch-log and --probe-scratch."
+            "No scratch is known: if the target's kernels ask for any, the head is larger than shown, and "
+            "may be larger than without offsets; see --scratch, --scratch-log and --probe-scratch."
         )
     if techniques != Techniques():
         yield f"Outputs over inputs are right with {LIBRARY}; other kernels were not tried."
