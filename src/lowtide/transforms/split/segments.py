@@ -1,0 +1,165 @@
+"""Segments: connected sets of steps with one axis that passes through all of them, and their parts.
+
+A segment grows backward from its last step. A step joins if its rule knows the axis; an operand that is
+needed whole, or along two axes, stays outside, and so does what came before the segment's first position.
+What lies between its first and its last step and does not belong to it runs before or after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from torch import fx
+
+from lowtide.transforms.split.rules import Part, is_plain, part_of, shape_of
+
+Interval = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Steps that run part by part.
+
+    Args:
+        first, last: positions of the first and last step of the range that it was grown in.
+        axes: the axis of each of its steps, in the order in which they run.
+        before, after: steps of the range that are not its own, and run whole.
+        exits: steps of which somebody outside wants the whole; the last of them is the last step.
+    """
+
+    first: int
+    last: int
+    axes: dict[fx.Node, int]
+    before: tuple[fx.Node, ...]
+    after: tuple[fx.Node, ...]
+    exits: tuple[fx.Node, ...]
+
+    @property
+    def end(self) -> fx.Node:
+        """The step whose result is cut evenly."""
+        return self.exits[-1]
+
+
+@dataclass(frozen=True)
+class PartPlan:
+    """One part of a segment.
+
+    Args:
+        steps: what is run of each step, in order, with the slice of its result.
+    """
+
+    steps: tuple[tuple[fx.Node, Interval, Part], ...]
+
+
+def grow(order: Sequence[fx.Node], first: int, last: int, axis: int) -> Segment | None:
+    """The segment of a range of steps that ends with its last one.
+
+    Args:
+        order: all steps of the graph.
+        first, last: positions of the first step that may belong to it and of its last.
+        axis: of the last step's result.
+    """
+    end = order[last]
+    axes: dict[fx.Node, int | None] = {end: axis}  # None: needed whole
+    members: list[fx.Node] = []
+    for position in range(last, first - 1, -1):
+        node = order[position]
+        mine = axes.get(node)
+        if mine is None or not is_plain(node):
+            continue
+        size = shape_of(node)[mine]
+        part = part_of(node, mine, 0, size) if size > 1 else None
+        if part is None:
+            continue
+        members.append(node)
+        for whole in part.wholes():
+            axes[whole] = None
+        for take in part.takes():
+            axes[take.node] = take.axis if axes.get(take.node, take.axis) == take.axis else None
+    members.reverse()
+    if not members or members[-1] is not end:
+        return None
+    inside = {node: axes[node] for node in members}
+    return _settle(order, first, last, {node: mine for node, mine in inside.items() if mine is not None})
+
+
+def _settle(order: Sequence[fx.Node], first: int, last: int, axes: dict[fx.Node, int]) -> Segment | None:
+    """Sort what is not the segment's own before or after it; None where it can be neither."""
+    before, after, late = [], [], set(axes)
+    for position in range(first, last + 1):
+        node = order[position]
+        behind = any(operand in late for operand in node.all_input_nodes)
+        if node in axes:
+            if any(operand in late and operand not in axes for operand in node.all_input_nodes):
+                return None
+        elif behind:
+            after.append(node)
+            late.add(node)
+        else:
+            before.append(node)
+    exits = tuple(node for node in axes if any(user not in axes for user in node.users))
+    ends = order[last]
+    if not exits or exits[-1] is not ends or any(_is_several(node) for node in exits):
+        return None
+    return Segment(first, last, axes, tuple(before), tuple(after), exits)
+
+
+def _is_several(node: fx.Node) -> bool:
+    value = node.meta["val"]
+    return isinstance(value, (tuple, list)) or not value.is_contiguous()
+
+
+def cuts(size: int, count: int) -> list[Interval]:
+    """An axis in so many parts, as even as can be."""
+    places = [size * i // count for i in range(count + 1)]
+    return [(a, b) for a, b in zip(places, places[1:], strict=False) if a < b]
+
+
+def plan_part(segment: Segment, interval: Interval) -> PartPlan | None:
+    """What a slice of the segment's last result needs; None if a step cannot give its slice."""
+    wanted: dict[fx.Node, Interval] = {segment.end: interval}
+    steps = []
+    for node in reversed(segment.axes):
+        if node not in wanted:
+            continue
+        part = part_of(node, segment.axes[node], *wanted[node])
+        if part is None:
+            return None
+        steps.append((node, wanted[node], part))
+        for take in part.takes():
+            start, stop = take.inside
+            if start >= stop:
+                return None  # all of it lies in the padding
+            if take.node in segment.axes:
+                if take.axis != segment.axes[take.node]:
+                    return None
+                old = wanted.get(take.node, (start, stop))
+                wanted[take.node] = (min(start, old[0]), max(stop, old[1]))
+        if any(node in segment.axes for node in part.wholes()):
+            return None
+    return PartPlan(tuple(reversed(steps)))
+
+
+def plan_parts(segment: Segment, intervals: Sequence[Interval]) -> list[PartPlan] | None:
+    """The parts of a segment; None if one cannot be made, or they do not make up all that is wanted."""
+    plans = []
+    for interval in intervals:
+        plan = plan_part(segment, interval)
+        if plan is None:
+            return None
+        plans.append(plan)
+    for node in segment.exits[:-1]:
+        reached = 0
+        for start, stop in _slices(plans, node):
+            if start > reached:
+                return None
+            reached = max(reached, stop)
+        if reached < shape_of(node)[segment.axes[node]]:
+            return None
+    return plans
+
+
+def _slices(plans: Sequence[PartPlan], node: fx.Node) -> Iterator[Interval]:
+    for plan in plans:
+        yield from (interval for step, interval, _ in plan.steps if step is node)
