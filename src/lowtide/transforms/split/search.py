@@ -199,18 +199,21 @@ class Search:
         for axis in range(len(shape) - 1, -1, -1):
             segment = grow(self.steps, first, last, axis) if shape[axis] > 1 else None
             if segment is not None:
-                yield from self._counts(segment, shape[axis], whole)
+                for keeps in (False, True):
+                    yield from self._counts(segment, shape[axis], whole, keeps)
 
-    def _counts(self, segment: Segment, size: int, whole: int) -> Iterator[Option]:
+    def _counts(self, segment: Segment, size: int, whole: int, keeps: bool) -> Iterator[Option]:
         usual = sum(macs_of(node) for node in segment.axes)
         least, worse = whole, 0
         for count in (*(c for c in _COUNTS if c < size), *((size,) if size <= _COUNTS[-1] else ())):
             if self.is_late or worse > 2:
                 return
-            plans = plan_parts(segment, cuts(size, count))
+            plans = plan_parts(segment, cuts(size, count), keeps=keeps)
             if plans is None:
                 continue
             tape = Tape(segment, plans)
+            if keeps and not any(run.start < run.fresh for plan in plans for run in plan):
+                return  # there are no overlaps
             macs = sum(macs_of(entry.node, entry.shape) for entry in tape.entries if entry.kind == "run")
             if macs - usual > self.budget:
                 return

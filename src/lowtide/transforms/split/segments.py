@@ -7,7 +7,7 @@ What lies between its first and its last step and does not belong to it runs bef
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import fx
@@ -41,15 +41,26 @@ class Segment:
         return self.exits[-1]
 
 
-@dataclass(frozen=True)
-class PartPlan:
-    """One part of a segment.
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is run of one step for one part.
 
     Args:
-        steps: what is run of each step, in order, with the slice of its result.
+        node: the step.
+        start, stop: the slice of its result that is there afterwards.
+        part: how it computes what of that slice is new; None if nothing is.
+        fresh: where the new begins; what lies before it was kept from the part before.
     """
 
-    steps: tuple[tuple[fx.Node, Interval, Part], ...]
+    node: fx.Node
+    start: int
+    stop: int
+    part: Part | None
+    fresh: int
+
+
+PartPlan = tuple[Run, ...]
+"""One part of a segment: what is run of each step, in order."""
 
 
 def grow(order: Sequence[fx.Node], first: int, last: int, axis: int) -> Segment | None:
@@ -100,14 +111,18 @@ def _settle(order: Sequence[fx.Node], first: int, last: int, axes: dict[fx.Node,
             before.append(node)
     exits = tuple(node for node in axes if any(user not in axes for user in node.users))
     ends = order[last]
-    if not exits or exits[-1] is not ends or any(_is_several(node) for node in exits):
+    if not exits or exits[-1] is not ends or any(_no_whole(node) for node in exits):
         return None
     return Segment(first, last, axes, tuple(before), tuple(after), exits)
 
 
-def _is_several(node: fx.Node) -> bool:
-    value = node.meta["val"]
-    return isinstance(value, (tuple, list)) or not value.is_contiguous()
+def _no_whole(node: fx.Node) -> bool:
+    """Whether parts of a step's result cannot be joined: several tensors, or elements in another order."""
+    return _has_several(node) or not node.meta["val"].is_contiguous()
+
+
+def _has_several(node: fx.Node) -> bool:
+    return isinstance(node.meta["val"], (tuple, list))
 
 
 def cuts(size: int, count: int) -> list[Interval]:
@@ -116,50 +131,64 @@ def cuts(size: int, count: int) -> list[Interval]:
     return [(a, b) for a, b in zip(places, places[1:], strict=False) if a < b]
 
 
-def plan_part(segment: Segment, interval: Interval) -> PartPlan | None:
-    """What a slice of the segment's last result needs; None if a step cannot give its slice."""
-    wanted: dict[fx.Node, Interval] = {segment.end: interval}
-    steps = []
-    for node in reversed(segment.axes):
-        if node not in wanted:
-            continue
-        part = part_of(node, segment.axes[node], *wanted[node])
-        if part is None:
-            return None
-        steps.append((node, wanted[node], part))
-        for take in part.takes():
-            start, stop = take.inside
-            if start >= stop:
-                return None  # all of it lies in the padding
-            if take.node in segment.axes:
-                if take.axis != segment.axes[take.node]:
-                    return None
-                old = wanted.get(take.node, (start, stop))
-                wanted[take.node] = (min(start, old[0]), max(stop, old[1]))
-        if any(node in segment.axes for node in part.wholes()):
-            return None
-    return PartPlan(tuple(reversed(steps)))
+def plan_parts(segment: Segment, intervals: Sequence[Interval], *, keeps: bool) -> list[PartPlan] | None:
+    """The parts of a segment; None if one cannot be made, or they do not make up all that is wanted.
 
-
-def plan_parts(segment: Segment, intervals: Sequence[Interval]) -> list[PartPlan] | None:
-    """The parts of a segment; None if one cannot be made, or they do not make up all that is wanted."""
-    plans = []
+    Args:
+        segment: the steps.
+        intervals: slices of the last step's result, ascending.
+        keeps: whether what two neighbours need is kept from one to the next; otherwise it is computed again.
+    """
+    plans: list[PartPlan] = []
+    before: dict[fx.Node, Interval] = {}
     for interval in intervals:
-        plan = plan_part(segment, interval)
+        plan = _plan_part(segment, interval, before)
         if plan is None:
             return None
         plans.append(plan)
-    for node in segment.exits[:-1]:
-        reached = 0
-        for start, stop in _slices(plans, node):
-            if start > reached:
+        if keeps:
+            before = {run.node: (run.start, run.stop) for run in plan if not _has_several(run.node)}
+    return plans if all(_is_covered(segment, plans, node) for node in segment.exits[:-1]) else None
+
+
+def _plan_part(segment: Segment, interval: Interval, before: dict[fx.Node, Interval]) -> PartPlan | None:
+    """What a slice of the segment's last result needs; None if a step cannot give its slice."""
+    wanted: dict[fx.Node, Interval] = {segment.end: interval}
+    runs = []
+    for node in reversed(segment.axes):
+        if node not in wanted:
+            continue
+        start, stop = wanted[node]
+        first, last = before.get(node, (0, 0))
+        fresh = min(last, stop) if first <= start < last else start
+        part = None
+        if fresh < stop:
+            part = part_of(node, segment.axes[node], fresh, stop)
+            if part is None or not _spread(segment, part, wanted):
                 return None
-            reached = max(reached, stop)
-        if reached < shape_of(node)[segment.axes[node]]:
-            return None
-    return plans
+        runs.append(Run(node, start, stop, part, fresh))
+    return tuple(reversed(runs))
 
 
-def _slices(plans: Sequence[PartPlan], node: fx.Node) -> Iterator[Interval]:
-    for plan in plans:
-        yield from (interval for step, interval, _ in plan.steps if step is node)
+def _spread(segment: Segment, part: Part, wanted: dict[fx.Node, Interval]) -> bool:
+    """Note what a part needs of other steps; whether it can have that."""
+    for take in part.takes():
+        start, stop = take.inside
+        if start >= stop:
+            return False  # all of it lies in the padding
+        if take.node in segment.axes:
+            if take.axis != segment.axes[take.node]:
+                return False
+            old = wanted.get(take.node, (start, stop))
+            wanted[take.node] = (min(start, old[0]), max(stop, old[1]))
+    return not any(node in segment.axes for node in part.wholes())
+
+
+def _is_covered(segment: Segment, plans: Sequence[PartPlan], node: fx.Node) -> bool:
+    """Whether all of what somebody outside wants is computed by some part."""
+    reached = 0
+    for run in (run for plan in plans for run in plan if run.node is node):
+        if run.start > reached:
+            return False
+        reached = max(reached, run.stop)
+    return reached == shape_of(node)[segment.axes[node]]

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from math import prod
 from typing import Any
 
 from torch import fx
 
 from lowtide.transforms.split.rules import Part, Take, shape_of
-from lowtide.transforms.split.segments import PartPlan, Segment
+from lowtide.transforms.split.segments import PartPlan, Run, Segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,10 @@ class Tape:
         self.segment = segment
         self.entries: list[Entry] = []
         self.joined: dict[fx.Node, Ref] = {}
-        self._pieces: dict[fx.Node, list[Ref]] = {}
-        for plan in plans:
-            self._run(plan)
+        self._pieces: dict[fx.Node, list[Ref | fx.Node]] = {}
+        self._kept: dict[fx.Node, Ref | fx.Node] = {}
+        for plan, following in zip_longest(plans, plans[1:], fillvalue=()):
+            self._run(plan, {run.node: run for run in following if run.start < run.fresh})
         for node, pieces in self._pieces.items():
             if node not in self.joined:
                 axis = segment.axes[node]
@@ -67,28 +69,47 @@ class Tape:
         self.entries.append(Entry(kind, node, args, {}, shape))
         return Ref(len(self.entries) - 1)
 
-    def _run(self, plan: PartPlan) -> None:
-        axes = self.segment.axes
-        made: dict[fx.Node, tuple[Ref, int, int]] = {}
-        for node, (start, stop), part in plan.steps:
-            args, kwargs = self._with_slices(part, made)
-            if part.passes_on:
-                assert isinstance(args[0], (Ref, fx.Node))
-                found = args[0] if isinstance(args[0], Ref) else self._copy_of(args[0])
-            else:
-                shape = _resized(shape_of(node), axes[node], stop - start)
-                self.entries.append(Entry("run", node, args, kwargs, shape))
-                found = Ref(len(self.entries) - 1)
-            made[node] = (found, start, stop)
+    def _run(self, plan: PartPlan, following: dict[fx.Node, Run]) -> None:
+        made: dict[fx.Node, tuple[Ref | fx.Node, int, int]] = {}
+        kept, self._kept = self._kept, {}
+        for run in plan:
+            node, axis = run.node, self.segment.axes[run.node]
+            found = None if run.part is None else self._compute(run, run.part, made)
+            if run.start < run.fresh:
+                found = kept[node] if found is None else self._put_together(run, kept[node], found)
+            assert found is not None
+            made[node] = (found, run.start, run.stop)
+            if node in following:
+                # Cut off at once: the part itself may be gone, or written over, when the next one is run.
+                first, last = following[node].start, following[node].fresh
+                self._kept[node] = self._cut(node, found, axis, first - run.start, last - run.start)
             if node in self.segment.exits:
-                self._join(node, found, start, stop)
+                self._join(node, found, run.start, run.stop)
 
-    def _copy_of(self, node: fx.Node) -> Ref:
-        """All of a node, as an entry: a step that passes on what is there whole already."""
-        return self._add("slice", node, (node, 0, 0, shape_of(node)[0]), shape_of(node))
+    def _compute(
+        self, run: Run, part: Part, made: dict[fx.Node, tuple[Ref | fx.Node, int, int]]
+    ) -> Ref | fx.Node:
+        """The new of a slice."""
+        args, kwargs = self._with_slices(part, made)
+        if part.passes_on:
+            assert isinstance(args[0], (Ref, fx.Node))
+            return args[0]
+        shape = _resized(shape_of(run.node), self.segment.axes[run.node], run.stop - run.fresh)
+        self.entries.append(Entry("run", run.node, args, kwargs, shape))
+        return Ref(len(self.entries) - 1)
+
+    def _put_together(self, run: Run, kept: Ref | fx.Node, fresh: Ref | fx.Node) -> Ref:
+        axis = self.segment.axes[run.node]
+        shape = _resized(shape_of(run.node), axis, run.stop - run.start)
+        return self._add("join", run.node, ([kept, fresh], axis), shape)
+
+    def _cut(self, node: fx.Node, source: Ref | fx.Node, axis: int, start: int, stop: int) -> Ref:
+        return self._add(
+            "slice", node, (source, axis, start, stop), _resized(shape_of(node), axis, stop - start)
+        )
 
     def _with_slices(
-        self, part: Part, made: dict[fx.Node, tuple[Ref, int, int]]
+        self, part: Part, made: dict[fx.Node, tuple[Ref | fx.Node, int, int]]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         def of(leaf: Any) -> Any:
             return self._taken(leaf, made) if isinstance(leaf, Take) else leaf
@@ -96,15 +117,14 @@ class Tape:
         args, kwargs = fx.node.map_aggregate((part.args, part.kwargs), of)  # type: ignore[misc]
         return args, kwargs  # type: ignore[return-value]
 
-    def _taken(self, take: Take, made: dict[fx.Node, tuple[Ref, int, int]]) -> Ref | fx.Node:
+    def _taken(self, take: Take, made: dict[fx.Node, tuple[Ref | fx.Node, int, int]]) -> Ref | fx.Node:
         """A slice of an operand, cut off its part or its whole, with the padding that it reaches into."""
         node, (start, stop), axis = take.node, take.inside, take.axis
         whole = shape_of(node)
         source: Ref | fx.Node
         source, first, last = made[node] if node in made else (node, 0, whole[axis])
         if (start, stop) != (first, last):
-            shape = _resized(whole, axis, stop - start)
-            source = self._add("slice", node, (source, axis, start - first, stop - first), shape)
+            source = self._cut(node, source, axis, start - first, stop - first)
         if any(take.padding):
             before, behind = take.padding
             pads = [0] * (2 * (len(whole) - 1 - axis)) + [before, behind]
@@ -112,7 +132,7 @@ class Tape:
             source = self._add("pad", node, (source, pads, take.fill), shape)
         return source
 
-    def _join(self, node: fx.Node, found: Ref, start: int, stop: int) -> None:
+    def _join(self, node: fx.Node, found: Ref | fx.Node, start: int, stop: int) -> None:
         """Put a part of what somebody outside wants where it lies."""
         shape, axis = shape_of(node), self.segment.axes[node]
         if is_run_of_bytes(shape, axis) and len(self.segment.exits) == 1:
