@@ -111,7 +111,7 @@ class Lives:
         else:
             segment = tape.segment
             lines = [self._line_of(node) for node in segment.before]
-            lines += self._lines_of(tape, len(lines))
+            lines += self._lines_of(tape)
             lines += [self._line_of(node) for node in segment.after]
         return self._sweep(first, last, lines)
 
@@ -122,13 +122,13 @@ class Lives:
         over = reads if operator_name(node) in _OVER else []
         return _Line(root, size, reads, over)
 
-    def _lines_of(self, tape: Tape, _: int) -> list[_Line]:
+    def _lines_of(self, tape: Tape) -> list[_Line]:
         """The calls of a tape; a join takes the name of what it stands for."""
         keys: list[Any] = []
         lines = []
         final = {ref.place: node for node, ref in tape.joined.items()}
         for place, entry in enumerate(tape.entries):
-            reads = [self._key(leaf, keys) for leaf in pytree.tree_leaves((entry.args, entry.kwargs))]
+            reads = [self._key(leaf, keys) for leaf in entry.reads]
             reads = [key for key in reads if key is not None]
             key: Any = (id(tape), place)
             size, over = _size_of_entry(entry), []
@@ -215,7 +215,8 @@ def _bytes(values: Iterable[Any]) -> int:
 
 def _size_of_entry(entry: Entry) -> int:
     node = entry.node
-    values = [v for v in pytree.tree_leaves(node.meta["val"]) if isinstance(v, torch.Tensor)]
+    value = node.meta["val"]
+    values = [v for v in value if isinstance(v, torch.Tensor)] if isinstance(value, (tuple, list)) else [value]
     first = align_up(prod(entry.shape) * values[0].element_size(), ALIGNMENT)
     if len(values) == 1 or entry.kind != "run":
         return first

@@ -9,27 +9,32 @@ limit gives the least peak that a budget of multiply-adds buys, and the trade be
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 from math import inf, isqrt
 from typing import TYPE_CHECKING
 
 from lowtide.transforms.split.live import Lives
-from lowtide.transforms.split.rules import shape_of
+from lowtide.transforms.split.rules import shape_of, value_of
 from lowtide.transforms.split.segments import cuts, grow, plan_parts
 from lowtide.transforms.split.tape import Tape
 from lowtide.transforms.split.work import macs_of, total_macs
 
 if TYPE_CHECKING:
+    from torch import fx
     from torch.export import ExportedProgram
 
-    from lowtide.transforms.split.segments import Segment
+    from lowtide.transforms.split.segments import Run, Segment
 
 _COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96, 128)
 """Numbers of parts that are tried."""
 
 _REACH = 14
 """A segment spans at most so many places where few bytes are alive: overlaps pile up in longer ones."""
+
+_SOME, _EVERY = 7, 1 << 30
+"""A way to run a segment is first judged by so many of its parts, and by all of them before it is chosen."""
 
 _CLOSE = 1.005
 """Bisection ends when the limit that can be held and the one that cannot are as close as this."""
@@ -40,16 +45,22 @@ class Option:
     """One way to run a range of steps.
 
     Args:
-        tape: what runs instead of the segment.
+        segment: those of them that run in parts.
+        count: number of parts.
+        keeps: whether overlaps are kept, not computed again.
         peak: most bytes alive meanwhile.
         macs: multiply-adds more than whole.
-        count: number of parts.
+        entries: calls that run instead of the segment's steps.
+        tape: these calls; None while the numbers are told from some of the parts.
     """
 
-    tape: Tape
+    segment: Segment
+    count: int
+    keeps: bool
     peak: int
     macs: int
-    count: int
+    entries: int
+    tape: Tape | None = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +125,7 @@ class Search:
                 low = limit
             else:
                 good, high = found, found.peak
-        return good
+        return good if self.is_late else self.within(high) or good
 
     def within(self, limit: int) -> Choice | None:
         """The choice of least work whose peak is within a limit; None if the budget buys none.
@@ -122,6 +133,25 @@ class Search:
         Args:
             limit: bytes.
         """
+        while True:
+            options = self._shortest(limit)
+            if options is None:
+                return None
+            rough = [option for option in options if option.tape is None]
+            if not rough:
+                break
+            for option in rough:
+                self._make_exact(option)
+        whole = set(range(len(self.steps)))
+        for option in options:
+            whole.difference_update(range(option.segment.first, option.segment.last + 1))
+        peaks = [self._whole[place] for place in whole] + [option.peak for option in options]
+        found = Choice(tuple(options), max(peaks, default=0), sum(option.macs for option in options))
+        self.front.append(found)
+        return found
+
+    def _shortest(self, limit: int) -> list[Option] | None:
+        """The cheapest path from the first step to the last, of which nothing has a peak above a limit."""
         count = len(self.steps)
         hot = [0]
         for peak in self._whole:
@@ -142,27 +172,16 @@ class Search:
                 if hot[end] == hot[place] or self.lives.crossing(end) > limit:
                     continue
                 for option in self.options(place, end - 1):
-                    new = (macs + option.macs, entries + len(option.tape.entries))
+                    new = (macs + option.macs, entries + option.entries)
                     if option.peak <= limit and new < best[end]:
                         best[end], came[end] = new, (place, option)
         if best[count][0] > self.budget:
             return None
-        return self._path(came)
-
-    def _path(self, came: list[tuple[int, Option | None]]) -> Choice:
-        chosen: list[Option] = []
-        peak, place = 0, len(self.steps)
+        chosen, place = [], count
         while place:
-            before, option = came[place]
-            if option is None:
-                peak = max(peak, self._whole[before])
-            else:
-                chosen.append(option)
-                peak = max(peak, option.peak)
-            place = before
-        found = Choice(tuple(reversed(chosen)), peak, sum(option.macs for option in chosen))
-        self.front.append(found)
-        return found
+            place, option = came[place]
+            chosen += [] if option is None else [option]
+        return chosen[::-1]
 
     def _quiet_places(self) -> list[int]:
         """Both ends of every stretch in which fewer bytes are alive than before and after it."""
@@ -182,43 +201,82 @@ class Search:
         """Ways to run a range of steps in parts, none of which is worse than another in peak and work."""
         known = self._options.get((first, last))
         if known is None:
-            known = []
-            for option in sorted(self._try(first, last), key=lambda o: (o.macs, o.peak, o.count)):
-                if not known or option.peak < known[-1].peak:
-                    known.append(option)
-            self._options[first, last] = known
+            known = self._options[first, last] = _undominated(self._try(first, last))
         return known
 
-    def _try(self, first: int, last: int) -> Iterator[Option]:
-        end = self.steps[last]
-        whole = max(self._whole[first : last + 1])
-        try:
-            shape = shape_of(end)
-        except AssertionError:
-            return
-        for axis in range(len(shape) - 1, -1, -1):
-            segment = grow(self.steps, first, last, axis) if shape[axis] > 1 else None
-            if segment is not None:
-                for keeps in (False, True):
-                    yield from self._counts(segment, shape[axis], whole, keeps)
+    def _make_exact(self, option: Option) -> None:
+        """Put numbers that are told from all parts in the place of an option's."""
+        segment = option.segment
+        known = self._options[segment.first, segment.last]
+        known.remove(option)
+        exact = self._option(segment, option.count, option.keeps, _EVERY)
+        if exact is not None:
+            known.append(exact)
 
-    def _counts(self, segment: Segment, size: int, whole: int, keeps: bool) -> Iterator[Option]:
-        usual = sum(macs_of(node) for node in segment.axes)
-        least, worse = whole, 0
+    def _try(self, first: int, last: int) -> Iterator[Option]:
+        value = value_of(self.steps[last])
+        tried: list[tuple[int, set[fx.Node]]] = []
+        for axis, size in enumerate([] if value is None else value.shape):
+            segment = grow(self.steps, first, last, axis) if size > 1 else None
+            if segment is None or (size, segment.axes.keys()) in tried:
+                continue  # columns are no better than as many rows
+            tried.append((size, set(segment.axes)))
+            for keeps in (False, True):
+                yield from self._counts(segment, size, keeps)
+
+    def _counts(self, segment: Segment, size: int, keeps: bool) -> Iterator[Option]:
+        least, worse = max(self._whole[segment.first : segment.last + 1]), 0
         for count in (*(c for c in _COUNTS if c < size), *((size,) if size <= _COUNTS[-1] else ())):
             if self.is_late or worse > 2:
                 return
-            plans = plan_parts(segment, cuts(size, count), keeps=keeps)
-            if plans is None:
+            option = self._option(segment, count, keeps, _SOME)
+            if option is None:
                 continue
-            tape = Tape(segment, plans)
-            if keeps and not any(run.start < run.fresh for plan in plans for run in plan):
-                return  # there are no overlaps
-            macs = sum(macs_of(entry.node, entry.shape) for entry in tape.entries if entry.kind == "run")
-            if macs - usual > self.budget:
+            if option.macs > self.budget:
                 return
-            peak = self.lives.peak(segment.first, segment.last, tape)
-            worse = worse + 1 if peak >= least else 0
-            if peak < least:
-                least = peak
-                yield Option(tape, peak, macs - usual, count)
+            worse = worse + 1 if option.peak >= least else 0
+            if option.peak < least:
+                least = option.peak
+                yield option
+
+    def _option(self, segment: Segment, count: int, keeps: bool, some: int) -> Option | None:
+        """A way to run a segment; None if it is none.
+
+        Args:
+            segment: the steps.
+            count: of its parts.
+            keeps: whether overlaps are kept.
+            some: how many parts to look at; if there are more, those in the middle are taken to be alike.
+        """
+        intervals = cuts(shape_of(segment.end)[segment.axes[segment.end]], count)
+        alike = max(len(intervals) - some, 0)
+        if alike:
+            middle = len(intervals) // 2
+            intervals = intervals[:2] + intervals[middle - 1 : middle + 2] + intervals[-2:]
+        plans = plan_parts(segment, intervals, keeps=keeps, covers=not alike)
+        if plans is None or (keeps and not any(run.start < run.fresh for plan in plans for run in plan)):
+            return None
+        tape = Tape(segment, plans)
+        work = [sum(map(_macs_of_run, repeat(segment), plan)) for plan in plans]
+        calls = len(tape.entries)
+        if alike:
+            work += [work[4]] * alike
+            calls += calls * alike // some
+        usual = sum(macs_of(node) for node in segment.axes)
+        peak = self.lives.peak(segment.first, segment.last, tape)
+        return Option(segment, count, keeps, peak, sum(work) - usual, calls, None if alike else tape)
+
+
+def _macs_of_run(segment: Segment, run: Run) -> int:
+    shape = list(shape_of(run.node))
+    shape[segment.axes[run.node]] = run.stop - run.fresh
+    return macs_of(run.node, shape)
+
+
+def _undominated(options: Iterable[Option]) -> list[Option]:
+    """Those of which none other has less work and no higher peak."""
+    found: list[Option] = []
+    for option in sorted(options, key=lambda o: (o.macs, o.peak, o.count)):
+        if not found or option.peak < found[-1].peak:
+            found.append(option)
+    return found

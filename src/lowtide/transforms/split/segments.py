@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from torch import fx
 
@@ -126,18 +127,25 @@ def _has_several(node: fx.Node) -> bool:
 
 
 def cuts(size: int, count: int) -> list[Interval]:
-    """An axis in so many parts, as even as can be."""
-    places = [size * i // count for i in range(count + 1)]
-    return [(a, b) for a, b in zip(places, places[1:], strict=False) if a < b]
+    """An axis in so many parts, as even as can be; those at the borders, which pad, are the smaller ones."""
+    small, larger = divmod(size, count)
+    first = (count - larger) // 2
+    places = [0]
+    for i in range(count):
+        places.append(places[-1] + small + (first <= i < first + larger))
+    return list(pairwise(places))
 
 
-def plan_parts(segment: Segment, intervals: Sequence[Interval], *, keeps: bool) -> list[PartPlan] | None:
+def plan_parts(
+    segment: Segment, intervals: Sequence[Interval], *, keeps: bool, covers: bool = True
+) -> list[PartPlan] | None:
     """The parts of a segment; None if one cannot be made, or they do not make up all that is wanted.
 
     Args:
         segment: the steps.
         intervals: slices of the last step's result, ascending.
         keeps: whether what two neighbours need is kept from one to the next; otherwise it is computed again.
+        covers: whether the slices are all of the result.
     """
     plans: list[PartPlan] = []
     before: dict[fx.Node, Interval] = {}
@@ -148,7 +156,7 @@ def plan_parts(segment: Segment, intervals: Sequence[Interval], *, keeps: bool) 
         plans.append(plan)
         if keeps:
             before = {run.node: (run.start, run.stop) for run in plan if not _has_several(run.node)}
-    return plans if all(_is_covered(segment, plans, node) for node in segment.exits[:-1]) else None
+    return plans if not covers or all(_is_covered(segment, plans, node) for node in segment.exits[:-1]) else None
 
 
 def _plan_part(segment: Segment, interval: Interval, before: dict[fx.Node, Interval]) -> PartPlan | None:

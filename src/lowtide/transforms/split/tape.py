@@ -6,7 +6,7 @@ what is written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import prod
@@ -35,6 +35,7 @@ class Entry:
         node: the step that this is a part of, or whose result is moved.
         args, kwargs: of the call; nodes outside of the segment stand as themselves.
         shape: of the first result.
+        reads: all operands, in order.
     """
 
     kind: str
@@ -42,6 +43,7 @@ class Entry:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     shape: tuple[int, ...]
+    reads: tuple[Ref | fx.Node, ...]
 
 
 class Tape:
@@ -66,7 +68,7 @@ class Tape:
                 self.joined[node] = self._add("join", node, (pieces, axis), shape_of(node))
 
     def _add(self, kind: str, node: fx.Node, args: tuple[Any, ...], shape: tuple[int, ...]) -> Ref:
-        self.entries.append(Entry(kind, node, args, {}, shape))
+        self.entries.append(Entry(kind, node, args, {}, shape, _operands(args)))
         return Ref(len(self.entries) - 1)
 
     def _run(self, plan: PartPlan, following: dict[fx.Node, Run]) -> None:
@@ -95,7 +97,8 @@ class Tape:
             assert isinstance(args[0], (Ref, fx.Node))
             return args[0]
         shape = _resized(shape_of(run.node), self.segment.axes[run.node], run.stop - run.fresh)
-        self.entries.append(Entry("run", run.node, args, kwargs, shape))
+        reads = _operands((*args, *kwargs.values()))
+        self.entries.append(Entry("run", run.node, args, kwargs, shape, reads))
         return Ref(len(self.entries) - 1)
 
     def _put_together(self, run: Run, kept: Ref | fx.Node, fresh: Ref | fx.Node) -> Ref:
@@ -153,3 +156,13 @@ def is_run_of_bytes(shape: Sequence[int], axis: int) -> bool:
 
 def _resized(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
     return (*shape[:axis], size, *shape[axis + 1 :])
+
+
+def _operands(args: Iterable[Any]) -> tuple[Ref | fx.Node, ...]:
+    found: list[Ref | fx.Node] = []
+    for leaf in args:
+        if isinstance(leaf, (Ref, fx.Node)):
+            found.append(leaf)
+        elif isinstance(leaf, (list, tuple)):
+            found += _operands(leaf)
+    return tuple(found)
