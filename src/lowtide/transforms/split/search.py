@@ -33,6 +33,9 @@ _COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 
 _REACH = 14
 """A segment spans at most so many places where few bytes are alive: overlaps pile up in longer ones."""
 
+_LONG = 4
+"""Steps with the same bytes alive: a long stretch."""
+
 _SOME, _EVERY = 7, 1 << 30
 """A way to run a segment is first judged by so many of its parts, and by all of them before it is chosen."""
 
@@ -184,7 +187,11 @@ class Search:
         return chosen[::-1]
 
     def _quiet_places(self) -> list[int]:
-        """Both ends of every stretch in which fewer bytes are alive than before and after it."""
+        """Both ends of every stretch in which fewer bytes are alive than before and after it.
+
+        So many bytes may be alive for long, and then fewer: the end of such a stretch is a place too, since a
+        segment that begins in front of it may never have them whole.
+        """
         count = len(self.steps)
         alive = [self.lives.crossing(place) for place in range(count + 1)]
         found = {0, count}
@@ -192,7 +199,9 @@ class Search:
         for place in range(1, count + 1):
             if alive[place] == alive[start]:
                 continue
-            if (start == 0 or alive[start - 1] > alive[start]) and alive[place] > alive[start]:
+            if alive[place] < alive[start]:
+                found |= {place - 1} if place - start >= _LONG else set()
+            elif start == 0 or alive[start - 1] > alive[start]:
                 found |= {start, place - 1}
             start = place
         return sorted(found)
@@ -225,7 +234,7 @@ class Search:
                 yield from self._counts(segment, size, keeps)
 
     def _counts(self, segment: Segment, size: int, keeps: bool) -> Iterator[Option]:
-        least, worse = max(self._whole[segment.first : segment.last + 1]), 0
+        least, before, worse = max(self._whole[segment.first : segment.last + 1]), 0, 0
         for count in (*(c for c in _COUNTS if c < size), *((size,) if size <= _COUNTS[-1] else ())):
             if self.is_late or worse > 2:
                 return
@@ -234,7 +243,8 @@ class Search:
                 continue
             if option.macs > self.budget:
                 return
-            worse = worse + 1 if option.peak >= least else 0
+            worse = worse + 1 if before and option.peak > before else 0
+            before = option.peak
             if option.peak < least:
                 least = option.peak
                 yield option

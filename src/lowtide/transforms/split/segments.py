@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from torch import fx
 
-from lowtide.transforms.split.rules import Part, is_plain, part_of, shape_of
+from lowtide.transforms.split.rules import Part, is_barrier, is_plain, part_of, shape_of
 
 Interval = tuple[int, int]
 
@@ -77,6 +77,8 @@ def grow(order: Sequence[fx.Node], first: int, last: int, axis: int) -> Segment 
     members: list[fx.Node] = []
     for position in range(last, first - 1, -1):
         node = order[position]
+        if is_barrier(node):
+            return None
         mine = axes.get(node)
         if mine is None or not is_plain(node):
             continue

@@ -6,7 +6,7 @@ import torch
 from torch import fx
 
 from lowtide.operators.executorch import least_part
-from lowtide.operators.schemas import is_view, schema_holder
+from lowtide.operators.schemas import is_view, known_name, schema_holder
 from lowtide.transforms.split.rules import matrices, moving, pointwise, windows
 from lowtide.transforms.split.rules.slices import (
     Part,
@@ -18,7 +18,7 @@ from lowtide.transforms.split.rules.slices import (
     value_of,
 )
 
-__all__ = ["Part", "Take", "argument", "is_plain", "operator_name", "part_of", "shape_of", "value_of"]
+__all__ = ["Part", "Take", "argument", "is_barrier", "is_plain", "operator_name", "part_of", "shape_of", "value_of"]
 
 _RULES: dict[str, Rule] = {**pointwise.RULES, **windows.RULES, **matrices.RULES, **moving.RULES}
 _FIRST_ONLY = ("native_layer_norm", "_native_batch_norm_legit_no_training", "max_pool2d_with_indices")
@@ -65,3 +65,17 @@ def is_plain(node: fx.Node) -> bool:
     if holder is None or holder._schema.is_mutable:
         return False
     return value.is_contiguous() or (isinstance(node.target, torch._ops.OpOverload) and is_view(holder))
+
+
+def is_barrier(node: fx.Node) -> bool:
+    """Whether nobody can tell what a step does besides its result: no segment crosses it.
+
+    It runs graphs or a delegate, writes into its arguments, draws random numbers, or is of a library of which
+    nothing is known.
+    """
+    if getattr(node.target, "__name__", "") == "getitem":
+        return False
+    holder = schema_holder(node.target)
+    if holder is None or holder._schema.is_mutable or not known_name(holder):
+        return True
+    return torch.Tag.nondeterministic_seeded in holder.tags
