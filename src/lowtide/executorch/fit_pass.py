@@ -19,7 +19,8 @@ from lowtide.transforms.split.fitting import check_limits
 
 log = logging.getLogger(__name__)
 
-_PACKING_SECONDS = 2.0
+_PACKING_SECONDS = 1.0
+"""Time to pack a candidate; a search that has longer finds an arena that is no larger."""
 
 
 class Fit(ExportedProgramPassBase):  # type: ignore[misc]
@@ -67,7 +68,7 @@ class Fit(ExportedProgramPassBase):  # type: ignore[misc]
         folded = fold_constants(exported_program, limit=self.fold_limit)
         found = split_to_fit(
             folded.program,
-            _dialect(),
+            edge_dialect(),
             packed_arena,
             max_arena=self.max_arena,
             max_macs=self.max_macs,
@@ -107,7 +108,8 @@ class _OnlyPlanning(MemoryPlanningPass):
         raise _PlannedError
 
 
-def _dialect() -> Dialect:
+def edge_dialect() -> Dialect:
+    """The operators of the edge dialect that cut, pad and join."""
     edge = ops.edge.aten
     return Dialect(
         edge.slice_copy.Tensor, edge.constant_pad_nd.default, edge.slice_scatter.default, edge.cat.default

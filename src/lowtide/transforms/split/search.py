@@ -236,7 +236,7 @@ class Search:
     def _counts(self, segment: Segment, size: int, keeps: bool) -> Iterator[Option]:
         least, before, worse = max(self._whole[segment.first : segment.last + 1]), 0, 0
         for count in (*(c for c in _COUNTS if c < size), *((size,) if size <= _COUNTS[-1] else ())):
-            if self.is_late or worse > 2:
+            if self.is_late or worse > 3:
                 return
             option = self._option(segment, count, keeps, _SOME)
             if option is None:
@@ -261,8 +261,8 @@ class Search:
         intervals = cuts(shape_of(segment.end)[segment.axes[segment.end]], count)
         alike = max(len(intervals) - some, 0)
         if alike:
-            middle = len(intervals) // 2
-            intervals = intervals[:2] + intervals[middle - 1 : middle + 2] + intervals[-2:]
+            # What is kept comes from the part before: of the last ones alone it would not be known.
+            intervals = intervals[:some] if keeps else intervals[: some - 2] + intervals[-2:]
         plans = plan_parts(segment, intervals, keeps=keeps, covers=not alike)
         if plans is None or (keeps and not any(run.start < run.fresh for plan in plans for run in plan)):
             return None
@@ -270,9 +270,11 @@ class Search:
         work = [sum(map(_macs_of_run, repeat(segment), plan)) for plan in plans]
         calls = len(tape.entries)
         if alike:
-            work += [work[4]] * alike
+            work += [work[2]] * alike
             calls += calls * alike // some
         usual = sum(macs_of(node) for node in segment.axes)
+        if alike and keeps:
+            work = [usual]  # nothing is computed twice
         peak = self.lives.peak(segment.first, segment.last, tape)
         return Option(segment, count, keeps, peak, sum(work) - usual, calls, None if alike else tape)
 

@@ -129,12 +129,11 @@ def _has_several(node: fx.Node) -> bool:
 
 
 def cuts(size: int, count: int) -> list[Interval]:
-    """An axis in so many parts, as even as can be; those at the borders, which pad, are the smaller ones."""
+    """An axis in so many parts, as even as can be; the larger ones follow the first, which has padding to hold."""
     small, larger = divmod(size, count)
-    first = (count - larger) // 2
     places = [0]
     for i in range(count):
-        places.append(places[-1] + small + (first <= i < first + larger))
+        places.append(places[-1] + small + (1 <= i <= larger))
     return list(pairwise(places))
 
 
