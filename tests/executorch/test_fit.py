@@ -28,7 +28,9 @@ def run_passes(edge, *passes):
 
 
 def same_bits(first, second) -> bool:
-    return all(torch.equal(a.view(torch.int32), b.view(torch.int32)) for a, b in zip(first, second, strict=True))
+    return all(
+        torch.equal(a.view(torch.int32), b.view(torch.int32)) for a, b in zip(first, second, strict=True)
+    )
 
 
 def fitted(model, inputs, fit):

@@ -73,7 +73,11 @@ class _Branches(nn.Module):
 
     def _layer(self, chance: random.Random, channels: int) -> tuple[nn.Module, str]:
         kind = chance.choice(["conv", "depthwise", "pool", "average", "norm", "pad", "point"])
-        kernel, stride, dilation = chance.choice([1, 2, 3, 5]), chance.choice([1, 1, 2]), chance.choice([1, 1, 2])
+        kernel, stride, dilation = (
+            chance.choice([1, 2, 3, 5]),
+            chance.choice([1, 1, 2]),
+            chance.choice([1, 1, 2]),
+        )
         padding = chance.randint(0, kernel // 2 * dilation)
         act = chance.choice([nn.ReLU(), nn.ReLU6(), nn.Sigmoid(), nn.GELU(), nn.Hardtanh(), nn.Identity()])
         if kind in ("conv", "depthwise"):

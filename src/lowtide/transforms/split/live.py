@@ -216,7 +216,9 @@ def _bytes(values: Iterable[Any]) -> int:
 def _size_of_entry(entry: Entry) -> int:
     node = entry.node
     value = node.meta["val"]
-    values = [v for v in value if isinstance(v, torch.Tensor)] if isinstance(value, (tuple, list)) else [value]
+    values = (
+        [v for v in value if isinstance(v, torch.Tensor)] if isinstance(value, (tuple, list)) else [value]
+    )
     first = align_up(prod(entry.shape) * values[0].element_size(), ALIGNMENT)
     if len(values) == 1 or entry.kind != "run":
         return first

@@ -157,7 +157,9 @@ def plan_parts(
         plans.append(plan)
         if keeps:
             before = {run.node: (run.start, run.stop) for run in plan if not _has_several(run.node)}
-    return plans if not covers or all(_is_covered(segment, plans, node) for node in segment.exits[:-1]) else None
+    return (
+        plans if not covers or all(_is_covered(segment, plans, node) for node in segment.exits[:-1]) else None
+    )
 
 
 def _plan_part(segment: Segment, interval: Interval, before: dict[fx.Node, Interval]) -> PartPlan | None:

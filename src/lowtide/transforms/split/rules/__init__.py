@@ -18,7 +18,17 @@ from lowtide.transforms.split.rules.slices import (
     value_of,
 )
 
-__all__ = ["Part", "Take", "argument", "is_barrier", "is_plain", "operator_name", "part_of", "shape_of", "value_of"]
+__all__ = [
+    "Part",
+    "Take",
+    "argument",
+    "is_barrier",
+    "is_plain",
+    "operator_name",
+    "part_of",
+    "shape_of",
+    "value_of",
+]
 
 _RULES: dict[str, Rule] = {**pointwise.RULES, **windows.RULES, **matrices.RULES, **moving.RULES}
 _FIRST_ONLY = ("native_layer_norm", "_native_batch_norm_legit_no_training", "max_pool2d_with_indices")

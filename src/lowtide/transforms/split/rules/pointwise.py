@@ -37,7 +37,10 @@ def reduction(node: fx.Node, axis: int, start: int, stop: int) -> Part | None:
     source = node.args[0]
     dims, keeps = argument(node, 1, "dim"), argument(node, 2, "keepdim", False)
     if operator_name(node) == "var":
-        dims, keeps = argument(node, 1, "dim"), argument(node, 3, "keepdim", node.kwargs.get("keepdim", False))
+        dims, keeps = (
+            argument(node, 1, "dim"),
+            argument(node, 3, "keepdim", node.kwargs.get("keepdim", False)),
+        )
     if not isinstance(source, fx.Node) or dims is None or dims == []:
         return None
     rank = len(shape_of(source))

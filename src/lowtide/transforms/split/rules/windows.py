@@ -80,9 +80,7 @@ class _Window:
         self.stride, self.padding = _spread(stride, count), _spread(padding, count)
         self.dilation = _spread(dilation, count)
 
-    def take(
-        self, source: fx.Node, axis: int, start: int, stop: int, fill: float
-    ) -> tuple[Take, list[int]]:
+    def take(self, source: fx.Node, axis: int, start: int, stop: int, fill: float) -> tuple[Take, list[int]]:
         """The elements under some windows, and the padding that the call is left with."""
         shape = shape_of(source)
         i = axis - (len(shape) - len(self.kernel))
