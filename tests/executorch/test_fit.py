@@ -11,7 +11,8 @@ from torch import nn
 
 from fit_models import keyword_net, mobilenet_v2, transformer
 from lowtide.base.errors import InputError
-from lowtide.executorch import Fit, FoldConstants, MemoryPlanningPass
+from lowtide.executorch import FoldConstants, MemoryPlanningPass
+from lowtide.executorch.fit_pass import Fit
 from lowtide.transforms.split.work import total_macs
 from runtime import edge_of, lower
 from split_at_random import RandomSplits, attention_net, convolution_net
