@@ -57,7 +57,7 @@ class Fitting:
         steps: the segments that run in parts.
         arena_before, arena_after: bytes of the packed arena.
         macs_before, macs_after: multiply-adds.
-        front: pairs of peak, as the quick judge counts, and multiply-adds: none that was seen has less of both.
+        front: pairs of peak, as the quick judge counts, and multiply-adds: none seen has less of both.
         barriers: operators that nothing is known of, which no segment crosses.
     """
 

@@ -182,8 +182,8 @@ class Search:
             return None
         chosen, place = [], count
         while place:
-            place, option = came[place]
-            chosen += [] if option is None else [option]
+            place, found = came[place]
+            chosen += [] if found is None else [found]
         return chosen[::-1]
 
     def _quiet_places(self) -> list[int]:
@@ -227,7 +227,7 @@ class Search:
         tried: list[tuple[int, set[fx.Node]]] = []
         for axis, size in enumerate([] if value is None else value.shape):
             segment = grow(self.steps, first, last, axis) if size > 1 else None
-            if segment is None or (size, segment.axes.keys()) in tried:
+            if segment is None or (size, set(segment.axes)) in tried:
                 continue  # columns are no better than as many rows
             tried.append((size, set(segment.axes)))
             for keeps in (False, True):

@@ -129,7 +129,7 @@ def _has_several(node: fx.Node) -> bool:
 
 
 def cuts(size: int, count: int) -> list[Interval]:
-    """An axis in so many parts, as even as can be; the larger ones follow the first, which has padding to hold."""
+    """An axis in so many parts, as even as can be; larger ones follow the first, which holds padding."""
     small, larger = divmod(size, count)
     places = [0]
     for i in range(count):

@@ -117,8 +117,8 @@ class Tape:
         def of(leaf: Any) -> Any:
             return self._taken(leaf, made) if isinstance(leaf, Take) else leaf
 
-        args, kwargs = fx.node.map_aggregate((part.args, part.kwargs), of)  # type: ignore[misc]
-        return args, kwargs  # type: ignore[return-value]
+        args, kwargs = fx.node.map_aggregate((part.args, part.kwargs), of)
+        return args, kwargs
 
     def _taken(self, take: Take, made: dict[fx.Node, tuple[Ref | fx.Node, int, int]]) -> Ref | fx.Node:
         """A slice of an operand, cut off its part or its whole, with the padding that it reaches into."""

@@ -28,14 +28,14 @@ def macs_of(node: fx.Node, result: Sequence[int] | None = None) -> int:
         return 0
     elements = prod(shape_of(node) if result is None else result)
     if name == "convolution":
-        weight, groups = shape_of(node.args[1]), node.args[8]  # type: ignore[arg-type]
+        weight, groups = shape_of(node.args[1]), node.args[8]
         if node.args[6]:  # transposed: each input meets every tap
-            source = prod(shape_of(node.args[0]))  # type: ignore[arg-type]
+            source = prod(shape_of(node.args[0]))
             return source * prod(weight[1:]) * elements // prod(shape_of(node))
         assert isinstance(groups, int)
         return elements * prod(weight[1:])
     factor = node.args[1 if name == "addmm" else 0]
-    return elements * shape_of(factor)[-1]  # type: ignore[arg-type]
+    return elements * shape_of(factor)[-1]
 
 
 def total_macs(nodes: Sequence[fx.Node]) -> int:

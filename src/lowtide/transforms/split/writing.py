@@ -83,7 +83,7 @@ def _make(
             return made[leaf.place]
         return mapping[leaf] if isinstance(leaf, fx.Node) else leaf
 
-    args, kwargs = fx.node.map_aggregate((entry.args, entry.kwargs), of)  # type: ignore[misc]
+    args, kwargs = fx.node.map_aggregate((entry.args, entry.kwargs), of)
     targets = {
         "run": entry.node.target,
         "slice": dialect.slice,
@@ -92,7 +92,7 @@ def _make(
         "scatter": dialect.scatter,
         "join": dialect.cat,
     }
-    node = graph.call_function(targets[entry.kind], args, kwargs)  # type: ignore[arg-type]
+    node = graph.call_function(targets[entry.kind], args, kwargs)
     node.meta = {key: value for key, value in entry.node.meta.items() if key not in _NOT_COPIED}
     node.meta["val"] = _run_on_fakes(node, value_of(entry.node))
     return node
@@ -109,4 +109,4 @@ def _run_on_fakes(node: fx.Node, like: torch.Tensor | None) -> Any:
         assert isinstance(like, FakeTensor)
         mode = like.fake_mode
     with mode:
-        return node.target(*args, **kwargs)  # type: ignore[operator]
+        return node.target(*args, **kwargs)

@@ -45,7 +45,7 @@ def part_of(node: fx.Node, axis: int, start: int, stop: int) -> Part | None:
     """
     if is_first_result(node):
         source = node.args[0]
-        return Part((Take(source, axis, start, stop), 0), {})  # type: ignore[arg-type]
+        return Part((Take(source, axis, start, stop), 0), {})
     rule = _RULES.get(operator_name(node))
     if rule is None:
         return None

@@ -38,7 +38,7 @@ def permute(node: fx.Node, axis: int, start: int, stop: int) -> Part:
     source, dims = node.args[:2]
     assert isinstance(source, fx.Node)
     rank = len(shape_of(source))
-    return with_args(node, {0: Take(source, dims[axis] % rank, start, stop)})  # type: ignore[index, operator]
+    return with_args(node, {0: Take(source, dims[axis] % rank, start, stop)})
 
 
 def transpose(node: fx.Node, axis: int, start: int, stop: int) -> Part:
@@ -55,7 +55,7 @@ def unsqueeze(node: fx.Node, axis: int, start: int, stop: int) -> Part | None:
     """Axes behind the new one stood one further to the left."""
     source, dim = node.args[:2]
     assert isinstance(source, fx.Node)
-    new = dim % len(shape_of(node))  # type: ignore[operator]
+    new = dim % len(shape_of(node))
     if axis == new:
         return None
     return with_args(node, {0: Take(source, axis - (axis > new), start, stop)})
@@ -94,10 +94,10 @@ def concatenation(node: fx.Node, axis: int, start: int, stop: int) -> Part | Non
     assert isinstance(operands, (list, tuple))
     rank = len(shape_of(node))
     dim = int(argument(node, 1, "dim", 0)) % rank
-    if any(len(shape_of(operand)) != rank for operand in operands):  # type: ignore[arg-type]
+    if any(len(shape_of(operand)) != rank for operand in operands):
         return None
     if axis != dim:
-        taken = [Take(operand, axis, start, stop) for operand in operands]  # type: ignore[arg-type]
+        taken = [Take(operand, axis, start, stop) for operand in operands]
         return with_args(node, {0: taken})
     taken, begin = [], 0
     for operand in operands:
@@ -130,7 +130,7 @@ def select(node: fx.Node, axis: int, start: int, stop: int) -> Part:
     """One place of an axis, which is gone."""
     source = node.args[0]
     assert isinstance(source, fx.Node)
-    dim = int(node.args[1]) % len(shape_of(source))  # type: ignore[arg-type]
+    dim = int(node.args[1]) % len(shape_of(source))
     return with_args(node, {0: Take(source, axis + (axis >= dim), start, stop)})
 
 
@@ -141,12 +141,12 @@ def padding(node: fx.Node, axis: int, start: int, stop: int) -> Part | None:
     assert isinstance(pads, (list, tuple))
     rank = len(shape_of(source))
     place = 2 * (rank - 1 - axis)
-    if any(int(pad) < 0 for pad in pads):  # type: ignore[arg-type]
+    if any(int(pad) < 0 for pad in pads):
         return None
     if place >= len(pads):
         return with_args(node, {0: Take(source, axis, start, stop)})
     fill = float(argument(node, 2, "value", 0.0))
-    before = int(pads[place])  # type: ignore[arg-type]
+    before = int(pads[place])
     take = Take(source, axis, start - before, stop - before, fill)
     others = [0 if i in (place, place + 1) else pad for i, pad in enumerate(pads)]
     return Part((take, others, *node.args[2:]), dict(node.kwargs), passes_on=not any(others))

@@ -66,7 +66,7 @@ def layer_norm(node: fx.Node, axis: int, start: int, stop: int) -> Part | None:
     """Any axis in front of those that are normalised."""
     source, normalised = node.args[:2]
     assert isinstance(source, fx.Node)
-    if axis >= len(shape_of(source)) - len(normalised):  # type: ignore[arg-type]
+    if axis >= len(shape_of(source)) - len(normalised):
         return None
     return with_args(node, {0: Take(source, axis, start, stop)})
 

@@ -29,7 +29,7 @@ def convolution(node: fx.Node, axis: int, start: int, stop: int) -> Part | None:
         if isinstance(bias, fx.Node):
             changed[2] = Take(bias, 0, start, stop)
         if groups != 1:
-            each = shape_of(weight)[0] // groups  # type: ignore[operator]
+            each = shape_of(weight)[0] // groups
             if start % each or stop % each:
                 return None
             wide = shape_of(weight)[1]
@@ -42,7 +42,7 @@ def convolution(node: fx.Node, axis: int, start: int, stop: int) -> Part | None:
 
 
 def pooling(node: fx.Node, axis: int, start: int, stop: int) -> Part | None:
-    """By batch, by channel and by place. Whoever reads indices gets none: they count from the whole's start."""
+    """By batch, channel and place. Whoever reads indices gets none: they count from the whole's start."""
     source = node.args[0]
     assert isinstance(source, fx.Node)
     value = value_of(source)
