@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -72,8 +73,12 @@ def test_what_ships_gives_the_roles_that_the_installed_pytorch_gives() -> None:
 
 @pytest.mark.skipif(not torch.__version__.startswith("2.13."), reason="the table is that of PyTorch 2.13")
 def test_the_table_is_what_the_tool_makes() -> None:
+    """With the newest ExecuTorch that is tested; an older one declares fewer operators, and none otherwise."""
     pytest.importorskip("executorch")
-    assert PATH.read_text(encoding="utf-8").splitlines() == lines()
+    shipped_lines, made = PATH.read_text(encoding="utf-8").splitlines(), lines()
+    assert set(made) <= set(shipped_lines)
+    if version("executorch").startswith("1.5."):
+        assert made == shipped_lines
 
 
 def test_undeclared_writes_are_those_that_pytorch_knows_of() -> None:
