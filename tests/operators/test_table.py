@@ -73,7 +73,7 @@ def test_what_ships_gives_the_roles_that_the_installed_pytorch_gives() -> None:
 
 @pytest.mark.skipif(not torch.__version__.startswith("2.13."), reason="the table is that of PyTorch 2.13")
 def test_the_table_is_what_the_tool_makes() -> None:
-    """As the newest ExecuTorch that is tested has it; an older one declares fewer operators, none otherwise."""
+    """As the newest tested ExecuTorch has it; an older one declares fewer operators, and none otherwise."""
     pytest.importorskip("executorch")
     shipped_lines, made = PATH.read_text(encoding="utf-8").splitlines(), lines()
     assert set(made) <= set(shipped_lines)
