@@ -76,7 +76,7 @@ def plan_source(source: Source, *, packer: str, hierarchy: Hierarchy, options: r
     techniques = Techniques(request.in_place, request.elide_copies)
     if source.planner is not None:
         if memory is not None:
-            raise UnsupportedError(f"{source.file}: its runtime places buffers in one arena: plan without a memory map")
+            raise UnsupportedError(f"{source.file}: its runtime has one arena: plan without a memory map")
         found = source.planner(source, packer=packer, hierarchy=hierarchy, options=options)
     elif memory is not None and source.layouts is None:
         problem = source.problem if source.flow is None else with_accesses(source.problem, source.flow)
