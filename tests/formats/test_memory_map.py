@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from lowtide.base.errors import InputError
-from lowtide.formats.memory_map import memory_map_from_toml, read_memory_map
+from lowtide.formats.memory_map import memory_map_from_toml
 from lowtide.ir.memory_map import Bank, MemoryMap, Pin
 
 GOOD = """\
@@ -42,13 +41,6 @@ def test_a_map_is_read() -> None:
         ),
         (Pin("input", "psram"), Pin("scratch:*", "dtcm")),
     )
-
-
-def test_boards_that_come_along_are_read() -> None:
-    boards = sorted((Path(__file__).parents[2] / "examples" / "boards").glob("*.toml"))
-    assert boards
-    for board in boards:
-        assert read_memory_map(board).banks
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("torch")
+
 from lowtide.base.errors import LowtideError
 from lowtide.ir.builder import ProgramBuilder
 from lowtide.ir.plan import Plan

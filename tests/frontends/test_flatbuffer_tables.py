@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-import flatbuffers
 import pytest
 
-from lowtide.frontends.flatbuffer.tables import DamagedError, FlatBuffer
+flatbuffers = pytest.importorskip("flatbuffers")
+
+from lowtide.frontends.flatbuffer.tables import DamagedError, FlatBuffer  # noqa: E402
 
 
 class Field(IntEnum):

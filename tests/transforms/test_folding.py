@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 
 import pytest
-import torch
-from torch import nn
 
-from lowtide.base.errors import InputError
-from lowtide.transforms.folding import STEP_BYTES, fold_constants
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+from lowtide.base.errors import InputError  # noqa: E402
+from lowtide.transforms.folding import STEP_BYTES, fold_constants  # noqa: E402
 
 
 class Model(torch.nn.Module):

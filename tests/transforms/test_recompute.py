@@ -6,6 +6,8 @@ from random import Random
 
 import pytest
 
+pytest.importorskip("torch")
+
 from lowtide.ir.program import Program, Region, Step, Storage, Value
 from lowtide.lifetimes.timeline import build_problem
 from lowtide.pack.bounds import live_peak

@@ -6,6 +6,8 @@ from random import Random
 
 import pytest
 
+pytest.importorskip("torch")
+
 from lowtide.ir.program import Call, Program, Region, Step, Storage, Value
 from lowtide.lifetimes.liveness import solve
 from lowtide.lifetimes.lowering import lower

@@ -7,6 +7,8 @@ from random import Random
 
 import pytest
 
+pytest.importorskip("torch")
+
 from lowtide.lifetimes.timeline import build_problem
 from lowtide.pack.bounds import live_peak, lower_bound
 from lowtide.pack.planner import plan_problem

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import torch
-from torch import nn
+import pytest
 
-import lowtide
-from lowtide.replay import replay
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+import lowtide  # noqa: E402
+from lowtide.replay import replay  # noqa: E402
 
 
 class Chain(nn.Module):
