@@ -6,12 +6,20 @@ import pytest
 import torch
 from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, Verifier, greedy, naive
 from executorch.exir.passes import MemoryPlanningPass as StockPass
+from executorch.exir.tensor import TensorSpec
+from torch import fx
 
 from graphs import Layers, graph_of, planned_specs
+from lowtide.base.errors import UnsupportedError
 from lowtide.executorch import algorithm
 from lowtide.executorch.specs import specs_of
 from runtime import differences, eager, edge_of, lower
 from zoo import ZOO, Run, signs
+
+needs_storage_base = pytest.mark.skipif(
+    not hasattr(TensorSpec, "inplace_base") or not isinstance(TensorSpec.inplace_base, property),
+    reason="parts of tensors came with ExecuTorch 1.5",
+)
 
 
 def test_algorithm_in_a_suite_wins_where_it_is_smaller():
@@ -129,3 +137,42 @@ def test_control_flow_that_the_stock_pass_gets_right_stays_right(name):
     for planning in (StockPass(algorithm()), StockPass(suite)):
         found = lower(edge, planning).run(calls)
         assert (not differences(expected, found)) or not right
+
+
+def part_of_a_whole(*, distance=16):
+    """A tensor that is to lie within another, with their bytes alive at different times, and a third."""
+    whole, part, other = (TensorSpec.from_tensor(torch.empty(n)) for n in (16, 4, 16))
+    whole.lifetime, part.lifetime, other.lifetime = [0, 1], [3, 4], [3, 4]
+    for spec in (whole, part, other):
+        spec.mem_id = 1
+    part.storage_base, part.storage_base_offset = whole, distance
+    return whole, part, other
+
+
+@needs_storage_base
+def test_a_part_lies_where_it_is_to_in_its_whole():
+    specs = part_of_a_whole()
+    result = algorithm()(16, specs, fx.GraphModule({}, fx.Graph()))
+    places = [result.spec_dict[spec] for spec in specs]
+    assert places[1].mem_offset == places[0].mem_offset + 16
+    assert places[0].mem_obj_id == places[1].mem_obj_id != places[2].mem_obj_id
+    assert result.bufsizes == [0, 128]  # the third cannot have the bytes of the whole while the part lives
+    specs[1].storage_base_offset = 0
+    assert algorithm()(16, specs, fx.GraphModule({}, fx.Graph())).bufsizes == [0, 80]
+
+
+@needs_storage_base
+@pytest.mark.parametrize(("distance", "message"), [(8, "no multiple of the alignment"), (16, "not planned")])
+def test_a_part_that_cannot_lie_so_is_refused(distance, message):
+    whole, part, other = part_of_a_whole(distance=distance)
+    specs = (part, other) if "not planned" in message else (whole, part, other)
+    with pytest.raises(UnsupportedError, match=message):
+        algorithm()(16, specs, fx.GraphModule({}, fx.Graph()))
+
+
+@needs_storage_base
+def test_a_part_of_itself_is_refused():
+    whole, part, other = part_of_a_whole()
+    whole.storage_base, whole.storage_base_offset = part, 16
+    with pytest.raises(UnsupportedError, match="leads back"):
+        algorithm()(16, (whole, part, other), fx.GraphModule({}, fx.Graph()))

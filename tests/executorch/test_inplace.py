@@ -9,6 +9,7 @@ import torch
 from executorch.exir.dialects._ops import ops
 from torch import nn
 
+from lowtide.base.errors import UnsupportedError
 from lowtide.executorch import MemoryPlanningPass
 from runtime import differences, eager, edge_of, lower
 from zoo import Run, signs
@@ -163,6 +164,16 @@ def test_with_every_choice_of_what_is_planned(name):
         reuse(model, calls, options, edge, emit_mutable_buffer_names=share, **config)
 
 
+def test_two_names_of_one_shared_buffer_are_one_state():
+    reuse(
+        CacheAndOld(),
+        CACHE_CALLS,
+        {"share_mutable_buffers": True},
+        emit_mutable_buffer_names=True,
+        run_reinplace_pass=True,
+    )
+
+
 def test_result_of_an_out_variant_takes_the_bytes_of_its_argument():
     planning = reuse(Run(normalised), signs(4, 6), reinplace_extra_ops=EXTRA)
     assert planning.notes == []
@@ -183,3 +194,14 @@ def test_an_operator_of_another_type_is_refused():
     extra = frozenset({ops.edge.aten.argmax.default})
     planning = reuse(Run(compared), signs(4, 6), reinplace_extra_ops=extra)
     assert planning.plan.arena_bytes > 0
+
+
+def test_a_result_in_the_midst_of_an_argument_is_refused():
+    class Marked(MemoryPlanningPass):
+        def run(self, graph_module, graph_signature=None):
+            node = next(n for n in graph_module.graph.nodes if "_softmax" in n.name)
+            node.meta.update(_share_alloc_with_arg_idx=0, _shared_alloc_offset=16)
+            return super().run(graph_module, graph_signature)
+
+    with pytest.raises(UnsupportedError, match=r"_softmax\w*: a pass before this one wants it 16 bytes in"):
+        lower(edge_of(Run(normalised), signs(4, 6)[0]), Marked())

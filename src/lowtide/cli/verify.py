@@ -12,12 +12,14 @@ def verify(
     file: o.File,
     plan_file: o.PlanFile,
     planned: o.Planned,
+    searched: o.Searched,  # makes no difference, but belongs to the options that lowtide plan had
     quiet: o.Quiet = False,
     verbose: o.Verbose = False,
 ) -> None:
     """Check PLAN.json against FILE: every byte is followed through the program, on every path.
 
-    Give the options that the plan was made with. Exits 0 if the plan is right, 1 if it is not.
+    Give the options that the plan was made with; how it was searched makes no difference here.
+    Exits 0 if the plan is right, 1 if it is not.
 
     [bold]Example[/]
 

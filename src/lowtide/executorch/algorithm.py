@@ -8,6 +8,7 @@ from typing import Any, overload
 from executorch.exir.memory_planning import SpecAllocResult, _is_out_var_node
 from torch import fx
 
+from lowtide.base.errors import UnsupportedError
 from lowtide.executorch.arenas import memory_id_of
 from lowtide.executorch.spec_writing import object_ids
 from lowtide.executorch.specs import size_of, spec_of
@@ -64,6 +65,8 @@ def algorithm(
     It places the tensors of one graph at a time, with the lifetimes that the pass around it has worked out,
     in the memory ids that were assigned, above the bytes that the pass reserves for the graphs that it runs.
 
+    A tensor that is to lie some bytes into another (``storage_base_offset``, since ExecuTorch 1.5) does.
+
     What the pass around it gets wrong, it cannot put right. ExecuTorch's own pass
 
     - takes the result of a cond and what its branches return for different tensors, so that results are
@@ -99,15 +102,15 @@ def algorithm(
         graph_signature: Any = None,
         extra_padding: int = 0,
     ) -> Result:
-        groups = _in_place(list(specs), graph_module)
+        blocks = _blocks(list(specs), graph_module)
         reserved = list(getattr(graph_module, "input_mem_buffer_sizes", None) or [])
         buffers = []
-        for i, group in enumerate(groups):
-            sizes = [size_of(spec, alignment) or 0 for spec in group]
-            lifetime = merge_intervals((spec.lifetime[0], spec.lifetime[1] + 1) for spec in group)
-            buffers.append(
-                Buffer(str(i), max(sizes), lifetime, alignment=alignment, arena=memory_id_of(group[0]))
-            )
+        for i, block in enumerate(blocks):
+            _refuse_misaligned(block, alignment)
+            size = max(distance + (size_of(spec, alignment) or 0) for spec, distance in block.items())
+            lifetime = merge_intervals((spec.lifetime[0], spec.lifetime[1] + 1) for spec in block)
+            arena = memory_id_of(next(iter(block)))
+            buffers.append(Buffer(str(i), size, lifetime, alignment=alignment, arena=arena))
         used = {buffer.arena for buffer in buffers}
         ids = used | {id for id, size in enumerate(reserved) if size}
         arenas = [Arena(id, reserved=reserved[id] if id < len(reserved) else 0) for id in sorted(ids)]
@@ -115,10 +118,10 @@ def algorithm(
         verify(plan)
         objects = object_ids(plan)
         places: dict[Any, SpecAllocResult] = {}
-        for i, group in enumerate(groups):
-            for spec in group:
+        for i, block in enumerate(blocks):
+            for spec, distance in block.items():
                 spec.realign(alignment)  # as every algorithm does, for whoever asks for the size
-                places[spec] = SpecAllocResult(buffers[i].arena, objects[i], plan.offsets[i])
+                places[spec] = SpecAllocResult(buffers[i].arena, objects[i], plan.offsets[i] + distance)
         bytes_of = plan.arenas
         last = max(1, *ids) if ids else 1
         padding = dict.fromkeys(used, extra_padding)
@@ -128,21 +131,54 @@ def algorithm(
     return lowtide
 
 
-def _in_place(specs: list[Any], graph_module: fx.GraphModule) -> list[list[Any]]:
-    """Specs that share bytes: where in-place reuse was asked for, and the base dies at the operator."""
-    asking = {spec for spec in specs if spec.inplace_base is not None}
-    group_of: dict[Any, list[Any]] = {spec: [spec] for spec in specs}
-    if asking:
-        for tick, node in enumerate(graph_module.graph.nodes):
-            spec: Any = spec_of(node) if _is_out_var_node(node) else None
-            if spec not in asking:
-                continue
-            base = spec.inplace_base
-            fits = base in group_of and base.lifetime[1] <= tick and memory_id_of(base) == memory_id_of(spec)
-            if fits and size_of(base, 1) == size_of(spec, 1):
-                group_of[base].append(spec)
-                group_of[spec] = group_of[base]
-    return list({id(group): group for group in group_of.values()}.values())
+def _blocks(specs: list[Any], graph_module: fx.GraphModule) -> list[dict[Any, int]]:
+    """Specs that share bytes, each with its distance from the first byte of its block.
+
+    ExecuTorch 1.5 lets a spec lie some bytes into its ``storage_base``: whoever says so means it, and reads
+    the whole for what was written to the part. Without a distance it is a wish, that of in-place reuse, which
+    is granted where the base dies at the operator.
+    """
+    block_of: dict[Any, dict[Any, int]] = {spec: {spec: 0} for spec in specs}
+    parts = [spec for spec in specs if getattr(spec, "storage_base_offset", 0)]
+    wishes = {spec for spec in set(specs).difference(parts) if spec.inplace_base is not None}
+    for part in parts:
+        base = part.storage_base
+        if base not in block_of:
+            raise UnsupportedError(
+                f"{_called(part)} is to lie {part.storage_base_offset} bytes into one that is not planned"
+            )
+        if block_of[base] is block_of[part]:
+            raise UnsupportedError(
+                f"{_called(part)} is to lie within itself: its storage_base leads back to it"
+            )
+        start = block_of[base][base] + part.storage_base_offset
+        for spec, distance in block_of[part].items():
+            block_of[base][spec] = start + distance
+            block_of[spec] = block_of[base]
+    for tick, node in enumerate(graph_module.graph.nodes if wishes else ()):
+        spec: Any = spec_of(node) if _is_out_var_node(node) else None
+        if spec not in wishes:
+            continue
+        base = spec.inplace_base
+        fits = base in block_of and base.lifetime[1] <= tick and memory_id_of(base) == memory_id_of(spec)
+        alone = fits and len(block_of[spec]) == 1
+        if alone and size_of(base, 1) == size_of(spec, 1):
+            block_of[base][spec] = block_of[base][base]
+            block_of[spec] = block_of[base]
+    return list({id(block): block for block in block_of.values()}.values())
+
+
+def _refuse_misaligned(block: dict[Any, int], alignment: int) -> None:
+    for spec, distance in block.items():
+        if distance % alignment:
+            raise UnsupportedError(
+                f"{_called(spec)} is to lie {distance} bytes into another, which is no multiple of the "
+                f"alignment of {alignment}"
+            )
+
+
+def _called(spec: Any) -> str:
+    return f"a tensor of type {spec.dtype} and shape {list(spec.shape)}"
 
 
 __all__ = ["Algorithm", "Result", "algorithm"]

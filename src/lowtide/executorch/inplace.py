@@ -24,6 +24,7 @@ from executorch.exir.operator.convert import is_inplace_variant
 from torch import fx
 
 from lowtide.base.constants import ROOT
+from lowtide.base.errors import UnsupportedError
 from lowtide.executorch.control_flow import tree
 from lowtide.executorch.copies import KEPT_META, clone_before
 from lowtide.executorch.specs import Groups, nodes_in, spec_of
@@ -60,7 +61,11 @@ class InPlace:
 
 
 def find_requests(root: fx.GraphModule) -> list[InPlace]:
-    """All requests in a tree of graphs. Where a user wrote in place, both names become one tensor at once."""
+    """All requests in a tree of graphs. Where a user wrote in place, both names become one tensor at once.
+
+    Raises:
+        UnsupportedError: a result is to lie in the midst of an argument.
+    """
     found = []
     for region, module in tree(root, ROOT):
         for node in module.graph.nodes:
@@ -75,6 +80,12 @@ def find_requests(root: fx.GraphModule) -> list[InPlace]:
                     _alias_inplace_result_specs(node)
             elif "_share_alloc_with_arg_idx" in node.meta and _is_out_var_node(node):
                 base = node.args[node.meta["_share_alloc_with_arg_idx"]]
+                if distance := node.meta.get("_shared_alloc_offset"):
+                    raise UnsupportedError(
+                        f"{region}/{node.name}: a pass before this one wants it {distance} bytes in "
+                        f"{base.name}, which Lowtide's pass cannot prove: plan with "
+                        "lowtide.executorch.algorithm() inside ExecuTorch's own pass"
+                    )
                 specs = spec_of(base), spec_of(node)
                 if None not in specs:
                     found.append(InPlace(region, node, base, specs, rewritten=False))

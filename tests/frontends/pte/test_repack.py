@@ -78,7 +78,7 @@ def test_real_models_at_the_bound_bit_for_bit(name):
     if found.changed:
         only_offsets_changed(stock, found.data)
     else:
-        assert found.data is stock
+        assert found.data == stock
 
 
 def test_nothing_to_improve_is_the_input():

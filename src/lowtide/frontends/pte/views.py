@@ -101,7 +101,7 @@ class _Finder:
     def run(self) -> Views:
         base = self.views_of_state()
         state = {t.index for t in self.method.planned if t.initialised and t.index not in base}
-        state |= self.uninitialised_state() | self.provided
+        state |= self.uninitialised_state() | (self.provided - base.keys())
         self.entering = {*self.entering, *state} - base.keys()
         self.assigned = self.solve()
         orphans = []
@@ -127,12 +127,12 @@ class _Finder:
         return self.paths.surely(bits(self.entering), made)
 
     def views_of_state(self) -> dict[int, int]:
-        """Views of initialised state come with the same first bytes as it has, at the same place."""
+        """Views of state lie where it lies and have its name; without a name, the same first bytes."""
         first: dict[object, int] = {}
         found = {}
         for tensor in self.method.planned:
-            if tensor.initialised:
-                base = first.setdefault((tensor.place, tensor.stored, tensor.name), tensor.index)
+            if tensor.initialised or tensor.index in self.provided:
+                base = first.setdefault((tensor.place, tensor.name or tensor.stored), tensor.index)
                 if base != tensor.index:
                     found[tensor.index] = base
         return found
