@@ -152,9 +152,9 @@ def _blocks(specs: list[Any], graph_module: fx.GraphModule) -> list[dict[Any, in
                 f"{_called(part)} is to lie within itself: its storage_base leads back to it"
             )
         start = block_of[base][base] + part.storage_base_offset
-        for spec, distance in block_of[part].items():
-            block_of[base][spec] = start + distance
-            block_of[spec] = block_of[base]
+        for inner, distance in block_of[part].items():
+            block_of[base][inner] = start + distance
+            block_of[inner] = block_of[base]
     for tick, node in enumerate(graph_module.graph.nodes if wishes else ()):
         spec: Any = spec_of(node) if _is_out_var_node(node) else None
         if spec not in wishes:
