@@ -290,14 +290,23 @@ class Writer:
         self.let(block, f"map_rows({body}, {outer}.clone())")
 
     def scan(self, block: Block, depth: int) -> None:
-        init, rows, other = self.picks(block, 3)
+        """Carries that change, or trade places; a row is of what was carried in, or of what is new."""
+        rows, other, *inits = self.picks(block, 2 + self.random.randint(1, 3))
         body = self.new("cell")
-        block.add(f"def {body}(c, r):")
-        block.add(f"    d = torch.tanh(c + r * {other}[0])")
-        block.add("    return d, d * r")
-        last = self.new()
-        block.add(f"{last}, {last}s = scan({body}, {init}[0].clone(), {rows}.contiguous())")
-        self.let(block, f"{last}s + {last}")
+        carried = [self.new("c") for _ in inits]
+        block.add(f"def {body}(cs, r):")
+        block.add(f"    {', '.join(carried)}, = cs")
+        block.add(f"    d = torch.tanh({self.random.choice(carried)} + r * {other}[0])")
+        turned = [f"{c}.clone()" for c in carried[1:] + carried[:1]]
+        if len(inits) == 1 or self.random.random() < 0.5:
+            turned[self.random.randrange(len(turned))] = "d"
+        row = self.random.choice(("d * r", f"{carried[0]}.clone()", f"{carried[-1]} + d"))
+        block.add(f"    return ({', '.join(turned)},), {row}")
+        lasts = [self.new() for _ in inits]
+        stacked = self.new()
+        starts = ", ".join(f"{init}[0].clone()" for init in inits)
+        block.add(f"({', '.join(lasts)},), {stacked} = scan({body}, ({starts},), {rows}.contiguous())")
+        self.let(block, " + ".join((stacked, *lasts)))
 
     def associative_scan(self, block: Block, depth: int) -> None:
         rows = f"{self.pick(block)}.contiguous()"

@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 
 from lowtide.base.errors import InfeasibleError, InputError
+from lowtide.ir.flow import FlowGraph
 from lowtide.ir.plan import Applied
+from lowtide.ir.problem import Buffer, Problem
 from lowtide.ir.program import Match, Program, Region, Step, Storage, Value
 from lowtide.ir.request import Request
 from lowtide.lifetimes.timeline import build_problem
 from lowtide.pack.registry import Options
-from lowtide.pack.techniques import Techniques, plan_program
+from lowtide.pack.techniques import Techniques, layouts_of, plan_layouts, plan_program
 from lowtide.sources import load
 from lowtide.verifier.checks import verify
 
@@ -114,3 +116,19 @@ def test_what_cannot_be_had_is_said():
     assert loaded.remarks == ("Without effect, as there is no program to look at: in-place, reorder.",)
     with pytest.raises(InputError, match="fixed"):
         load(chain(), Request(fold_constants=True))
+
+
+def test_no_more_is_proved_than_holds_with_everything_allowed():
+    """What wins with less allowed is not the smallest there can be because it is the smallest of its kind."""
+    _, flow = layouts_of(chain())(Techniques())
+    wide = Problem(
+        (Buffer("a", 64, ((0, 1),)), Buffer("b", 64, ((1, 2),)))
+    )  # a naive packer takes 128 for 64
+    narrow = Problem((Buffer("whole", 96, ((0, 2),)),))
+
+    def layouts(choice: Techniques) -> tuple[Problem, FlowGraph]:
+        return (wide if choice.in_place else narrow), flow
+
+    found = plan_layouts(layouts, Techniques(in_place=True), packer="naive", options=Options())
+    assert (found.arena_bytes, found.lower_bound_bytes, found.is_optimal) == (96, 64, False)
+    verify(found)

@@ -132,13 +132,15 @@ def plan_layouts(
     began = time.perf_counter()
     best: Plan | None = None
     behind: FlowGraph | None = None
+    floors: list[dict[int, int]] = []
     refusal: LowtideError | None = None
     attempts = list(techniques.subsets())
     for turn, attempt in enumerate(attempts):
         problem, flow = layouts(attempt)
         if limit is not None:
             problem = limit(problem)
-        if memory is None and best is not None and _bound(problem) >= best.arena_bytes:
+        floors.append({arena.id: lower_bound(problem.part(arena)[0]) for arena in problem.arenas})
+        if memory is None and best is not None and sum(floors[-1].values()) >= best.arena_bytes:
             continue
         left = _left(options, began, first=turn == 0 and len(attempts) > 1)
         try:
@@ -151,6 +153,7 @@ def plan_layouts(
             # A part inside a whole of another region, say, is out of reach of all policies but one.
             refusal = error
             continue
+        floors[-1] = {use.id: use.lower_bound_bytes for use in found.uses}
         if best is None or _rank(found) < _rank(best):
             best, behind = found, flow
         if found.interrupted:
@@ -158,16 +161,16 @@ def plan_layouts(
     if best is None or behind is None:
         assert refusal is not None
         raise refusal
-    return replace(best, applied=find_applied(behind, best), seconds=time.perf_counter() - began)
+    # With less allowed, no plan may be smaller than this one; with more, one may be.
+    uses = tuple(
+        replace(use, lower_bound_bytes=min(floor.get(use.id, 0) for floor in floors)) for use in best.uses
+    )
+    return replace(best, uses=uses, applied=find_applied(behind, best), seconds=time.perf_counter() - began)
 
 
 def _rank(plan: Plan) -> tuple[float, int]:
     """What makes a plan better than another: lower."""
     return plan.cost or 0.0, plan.arena_bytes
-
-
-def _bound(problem: Problem) -> int:
-    return sum(lower_bound(problem.part(arena)[0]) for arena in problem.arenas)
 
 
 def _left(options: Options, began: float, *, first: bool) -> Options:

@@ -160,7 +160,8 @@ def _rules(problem: Problem, banks: set[int]) -> tuple[object, ...]:
 def _check_totals(part: Problem, offsets: list[int], arena: Arena, use: ArenaUse) -> list[Violation]:
     """What the plan says of the arena as a whole.
 
-    A bound above the cheap one is a claim of exact search, which only such a search could check.
+    A bound above the cheap one is a claim of exact search, which only such a search could check. One below
+    it is that of the same program with more allowed than this plan makes use of.
     """
     end = max(end_of(part.buffers, offsets), arena.reserved)
     peak = live_peak(part)
@@ -170,7 +171,7 @@ def _check_totals(part: Problem, offsets: list[int], arena: Arena, use: ArenaUse
         found.append(f"{said} have {use.bytes} bytes, but its buffers end at {end}")
     if use.live_peak_bytes != peak:
         found.append(f"{said} have {use.live_peak_bytes} live bytes at its peak, not {peak}")
-    if not floor <= use.lower_bound_bytes <= max(use.bytes, floor):
+    if use.lower_bound_bytes > max(use.bytes, floor):
         found.append(f"{said} need {use.lower_bound_bytes} bytes; it needs {floor} and has {use.bytes}")
     return [Violation("totals", message) for message in found]
 
