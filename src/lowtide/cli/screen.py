@@ -133,12 +133,19 @@ def planned_file(
     verbose: bool = False,
     verified: bool = True,
 ) -> tuple[Source, Plan]:
-    """What a file holds and its plan: the one that it holds, or else a new one; ``verified`` either way."""
+    """What a file holds and its plan: the one that it holds, or else a new one; ``verified`` either way.
+
+    Raises:
+        VerificationError: the plan that it holds is wrong.
+    """
+    from lowtide.base.errors import VerificationError
     from lowtide.sources import load
     from lowtide.verifier.checks import verify
 
     with working(f"reading {file}", quiet=quiet, verbose=verbose):
         source = load(file, planned.request())
+    if source.faults:
+        raise VerificationError(source.faults)
     plan = source.plan
     if plan is not None and source.request.memory_map is not None:
         from lowtide.verifier.banks import check_map

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, runtime_checkable
 from lowtide.ir.request import Request
 
 if TYPE_CHECKING:
+    from lowtide.base.errors import Violation
     from lowtide.base.files import StrPath
     from lowtide.ir.contents import Contents
     from lowtide.ir.flow import FlowGraph
@@ -39,6 +40,7 @@ class Source:
         layouts: the problem under each choice of techniques, where there are program points to look at.
         planner: plans it in a way of its own, where a runtime places by its own rules what a plan leaves out.
         plan: the plan that it came with, if any.
+        faults: why the plan that it came with is wrong, where that is so wrong that no Plan can say it.
         contents: what it has beside its arenas, as far as the format tells.
         origin: the front end's own object, which leads back to what it was made of.
         file: what messages call the whole that it is a part of.
@@ -57,6 +59,7 @@ class Source:
     layouts: Layouts | None = None
     planner: Planner | None = None
     plan: Plan | None = None
+    faults: tuple[Violation, ...] = ()
     contents: Contents | None = None
     origin: Any = None
     file: str = ""

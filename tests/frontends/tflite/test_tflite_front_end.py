@@ -11,10 +11,17 @@ from typer.testing import CliRunner
 
 import lowtide
 from command_line import run as run_command
-from lowtide.base.errors import InfeasibleError, InputError, LowtideError, UnsupportedError
+from lowtide.base.errors import (
+    InfeasibleError,
+    InputError,
+    LowtideError,
+    UnsupportedError,
+    VerificationError,
+)
 from lowtide.cli.app import app
 from lowtide.frontends.tflite.interpreter import Scratch, simulate
-from lowtide.frontends.tflite.metadata import ONLINE
+from lowtide.frontends.tflite.judging import must_stay_online
+from lowtide.frontends.tflite.metadata import ONLINE, offsets_in
 from lowtide.frontends.tflite.reading import read_model
 from lowtide.frontends.tflite.writing import with_offsets
 from tflite_building import Net
@@ -263,3 +270,46 @@ def test_an_error_is_one_line_and_the_file_is_as_it_was(loop):
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("lowtide: error: ")
     assert loop.read_bytes() == before
+
+
+def some_offsets(data: bytes) -> tuple[bytes, dict[int, int]]:
+    """The same model with every third tensor where the interpreter puts it, and these offsets."""
+    model = read_model(data)
+    barred = must_stay_online(model)
+    places = sorted(simulate(model).tensors.items())
+    given = {i: place.offset for i, place in places[::3] if i not in barred}
+    return with_offsets(model, [given.get(i, ONLINE) for i in range(model.tensor_count)]).data, given
+
+
+@pytest.mark.parametrize("name", ["loop", "shared", "branch", "variable in a branch", "resource"])
+def test_offsets_that_are_kept_stay_and_the_rest_gets_smaller(name):
+    stock = NETS[name]()
+    data, given = some_offsets(stock)
+    found = lowtide.repack(data, keep_offsets=True, timeout=0.3)
+    kept = offsets_in(read_model(found.data))
+    assert kept is not None
+    assert {i: kept[i] for i in given} == given
+    assert found.arenas[0].after <= found.arenas[0].before
+    assert found.changed == (name in ("loop", "shared"))
+    assert run(found.data, runs=3).same_bits(run(stock, runs=3))
+    assert lowtide.plan(data, keep_offsets=True, timeout=0.3).arena_bytes == found.arenas[0].after
+
+
+def test_offsets_that_cannot_be_kept_are_refused_in_one_line(loop):
+    data = loop.read_bytes()
+    with pytest.raises(InputError, match="no offsets to keep"):
+        lowtide.repack(data, keep_offsets=True)
+    with pytest.raises(VerificationError, match="the plan is wrong"):
+        lowtide.repack(all_zero(data), keep_offsets=True)
+    with pytest.raises(UnsupportedError, match="--elide-copies"):
+        lowtide.repack(some_offsets(data)[0], keep_offsets=True, **SMALLEST)
+    loop.write_bytes(data)
+    assert "no offsets to keep" in run_command("repack", loop, "-o", loop, "--keep-offsets").stderr
+
+
+def test_offsets_outside_the_arena_keep_no_budget(loop):
+    model = read_model(loop.read_bytes())
+    loop.write_bytes(with_offsets(model, [-64] + [ONLINE] * (model.tensor_count - 1)).data)
+    for arguments in (("check", loop, "--max-arena", "1MiB"), ("show", loop), ("audit", loop)):
+        assert status(*arguments) == 1
+    assert lowtide.repack(str(loop), timeout=0.3).faults_before == 1

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lowtide.base.files import show_name
 from lowtide.base.units import many
+from lowtide.frontends.audits import AuditOf
 from lowtide.frontends.pte.analysis import Analysis, analyse
 from lowtide.frontends.pte.faults import Finding, find_lost
 from lowtide.frontends.pte.pointers import Pointers
@@ -21,47 +22,26 @@ ALIGNMENT = 16
 """Bytes: ExecuTorch's own planners keep it, and kernels may rely on it; its runtime does not check."""
 
 
-@dataclass(frozen=True, slots=True)
-class Audit:
-    """What an audit found.
+@dataclass(frozen=True)
+class Audit(AuditOf[Finding]):
+    """What an audit found; ``instructions`` and ``path`` of a finding are debug handles.
 
     Args:
-        name: of the file.
-        findings: faults, in the order of methods and instructions.
-        notes: what had to be assumed.
         methods: names of the methods looked at.
         tensors: how many tensors have a place, in all.
     """
 
-    name: str
-    findings: tuple[Finding, ...]
-    notes: tuple[str, ...]
     methods: tuple[str, ...]
     tensors: int
 
-    @property
-    def safe(self) -> bool:
-        """Whether nothing was found."""
-        return not self.findings
+    def sentence(self, finding: Finding) -> str:
+        """One fault, for people."""
+        assumed = " (assuming the worst of an unknown operator)" if finding.assumed else ""
+        return f"{show_name(finding.method)}: {finding.kind}: {finding.message}{assumed}"
 
-    def to_json(self) -> str:
-        """All of it as JSON text; ``instructions`` and ``path`` are debug handles."""
-        import json
-
-        return json.dumps({**asdict(self), "safe": self.safe}, indent=2) + "\n"
-
-    def lines(self) -> Iterator[str]:
-        """All of it for people: a fault a line, what had to be assumed, then the verdict."""
-        for finding in self.findings:
-            assumed = " (assuming the worst of an unknown operator)" if finding.assumed else ""
-            yield f"  {show_name(finding.method)}: {finding.kind}: {finding.message}{assumed}"
-        for note in self.notes:
-            yield f"  note: {note}"
-        looked = f"{many(len(self.methods), 'method')}, {many(self.tensors, 'planned tensor')}"
-        if self.safe:
-            yield f"{self.name}: safe: no two tensors share bytes while both are needed; {looked}"
-        else:
-            yield f"{self.name}: NOT SAFE: {many(len(self.findings), 'fault')}; {looked}"
+    def looked(self) -> str:
+        """How much was looked at, for people."""
+        return f"{many(len(self.methods), 'method')}, {many(self.tensors, 'planned tensor')}"
 
 
 def audit(source: StrPath | bytes | PteFile, *, alignment: int = ALIGNMENT) -> Audit:

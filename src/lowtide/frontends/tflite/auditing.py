@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lowtide.base.errors import Violation
 from lowtide.base.units import amount, many
+from lowtide.frontends.audits import AuditOf
 from lowtide.frontends.tflite.interpreter import simulate
 from lowtide.frontends.tflite.judging import judge, must_stay_online
 from lowtide.frontends.tflite.metadata import ONLINE, offsets_in
@@ -13,57 +15,36 @@ from lowtide.frontends.tflite.programs import program_of
 from lowtide.frontends.tflite.requests import check_alignment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from lowtide.base.errors import Violation
     from lowtide.frontends.tflite.model import Model
 
 
-@dataclass(frozen=True, slots=True)
-class Audit:
+@dataclass(frozen=True)
+class Audit(AuditOf[Violation]):
     """What an audit found.
 
     Args:
-        name: of the file.
-        findings: faults.
-        notes: what had to be assumed.
         tensors: how many tensors have a place in the arena.
         fixed: how many of them carry an offset.
         head_bytes: of the arena, without scratch.
         stock_bytes: the same if the file had no offsets.
     """
 
-    name: str
-    findings: tuple[Violation, ...]
-    notes: tuple[str, ...]
     tensors: int
     fixed: int
     head_bytes: int
     stock_bytes: int
 
-    @property
-    def safe(self) -> bool:
-        """Whether nothing was found."""
-        return not self.findings
+    def sentence(self, finding: Violation) -> str:
+        """One fault, for people."""
+        return f"{finding.kind}: {finding.message}"
 
-    def to_json(self) -> str:
-        """All of it as JSON text."""
-        import json
+    def looked(self) -> str:
+        """How much was looked at, for people."""
+        return f"{many(self.tensors, 'tensor')}, {self.fixed:,} with an offset"
 
-        return json.dumps({**asdict(self), "safe": self.safe}, indent=2) + "\n"
-
-    def lines(self) -> Iterator[str]:
-        """All of it for people: a fault a line, what had to be assumed, then the verdict."""
-        for finding in self.findings:
-            yield f"  {finding.kind}: {finding.message}"
-        for note in self.notes:
-            yield f"  note: {note}"
-        looked = f"{many(self.tensors, 'tensor')}, {self.fixed:,} with an offset"
-        if self.safe:
-            sizes = f"a head of {amount(self.head_bytes)}, {amount(self.stock_bytes)} without offsets"
-            yield f"{self.name}: safe: no two tensors share bytes while both are needed; {looked}; {sizes}"
-        else:
-            yield f"{self.name}: NOT SAFE: {many(len(self.findings), 'fault')}; {looked}"
+    def sizes(self) -> str:
+        """The head with and without the offsets, for people."""
+        return f"a head of {amount(self.head_bytes)}, {amount(self.stock_bytes)} without offsets"
 
 
 def audit_model(model: Model, *, alignment: int) -> Audit:

@@ -33,6 +33,7 @@ class TfliteFrontEnd:
         FormatOption(
             "scratch_log", "What a .tflite's target prints with TF_LITE_SHOW_MEMORY_USE.", metavar="LOG"
         ),
+        FormatOption("keep_offsets", "Leave every tensor of a .tflite that has an offset where it is."),
         FormatOption("probe_scratch", "Ask tflite-micro for the scratch of a .tflite's reference kernels."),
     )
 

@@ -24,7 +24,7 @@ from lowtide.pack.techniques import Techniques, plan_layouts
 from lowtide.verifier.checks import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from lowtide.base.errors import Violation
     from lowtide.frontends.tflite.interpreter import Scratch
@@ -68,6 +68,7 @@ def plan_model(
     scratch: Sequence[Scratch] = (),
     *,
     techniques: Techniques | None = None,
+    pins: Mapping[int, int] | None = None,
     packer: str = "auto",
     options: Options,
 ) -> Planned:
@@ -77,11 +78,14 @@ def plan_model(
         model: what to plan.
         scratch: what its kernels ask for on the target.
         techniques: what to make use of besides lifetimes; they hold for the reference kernels.
+        pins: offsets that stay, by tensor of all subgraphs.
         packer, options: as for ``plan_problem``.
 
     Raises:
         InputError: the offsets in the file cannot be read, or a call does not fit its subgraphs.
         UnsupportedError: it cannot be planned.
+        InfeasibleError: the pins share bytes while both are alive.
+        VerificationError: the offsets that are to stay are wrong.
     """
     began = time.perf_counter()
     kept = must_stay_online(model)
@@ -89,10 +93,12 @@ def plan_model(
     given = offsets_in(model)
     before, stock = simulate(model, given, scratch), simulate(model, None, scratch)
     faults = tuple(judge(model, imported, given, scratch)) if given is not None else ()
+    if pins and faults:
+        raise VerificationError(faults)
     layouts = arena_layouts(imported)
     best: _Found | None = None
     for joined in (False, True):
-        rules = _Rules(imported, model, scratch, kept, joined)
+        rules = _Rules(imported, model, scratch, kept, joined, pins or {})
         if joined and not rules.groups:
             continue
         plan = plan_layouts(
@@ -143,8 +149,10 @@ class _Rules:
         scratch: Sequence[Scratch],
         kept: frozenset[int],
         joined: bool,
+        pins: Mapping[int, int],
     ) -> None:
         self.imported, self.model, self.scratch = imported, model, scratch
+        self.pins = {imported.tensors[i]: offset for i, offset in pins.items() if i in imported.tensors}
         self.spans = lifetimes(model, scratch)
         self.kept = kept & imported.tensors.keys()
         self.groups = _groups(imported, scratch)
@@ -156,7 +164,7 @@ class _Rules:
     def apply(self, problem: Problem) -> Problem:
         """The problem as it is to be planned."""
         self.clock = max((buffer.lifetime[-1][1] for buffer in problem.buffers), default=0)
-        buffers = {buffer.id: buffer for buffer in problem.buffers}
+        buffers = {buffer.id: self.pinned(buffer) for buffer in problem.buffers}
         self.removed = {}
         for name, members in self.joined.items():
             parts = [buffers.pop(member) for member in members]
@@ -172,6 +180,13 @@ class _Rules:
                 tick += 2
         self.exact = self.exact and not self.joined and tick == self.clock
         return replace(problem, buffers=tuple(buffers.values()))
+
+    def pinned(self, buffer: Buffer) -> Buffer:
+        """The buffer, where the offsets that stay want it."""
+        places = {self.pins[name] for name in (buffer.id, *buffer.members) if name in self.pins}
+        if len(places) > 1:
+            raise UnsupportedError(f"{self.model.name}: {buffer.id} is to stay at two places: plan it anew")
+        return replace(buffer, offset=places.pop()) if places else buffer
 
     def conflicts(self, problem: Problem) -> Iterator[tuple[str, str]]:
         """Buffers of which the interpreter places one, and which it takes to be alive together."""

@@ -15,7 +15,13 @@ from lowtide.frontends.tflite.judging import judge, must_stay_online
 from lowtide.frontends.tflite.metadata import offsets_in
 from lowtide.frontends.tflite.planning import plan_model
 from lowtide.frontends.tflite.programs import program_of
-from lowtide.frontends.tflite.requests import capacity_in, check_alignment, check_request, scratch_in
+from lowtide.frontends.tflite.requests import (
+    capacity_in,
+    check_alignment,
+    check_request,
+    pins_in,
+    scratch_in,
+)
 from lowtide.frontends.tflite.sources import check_capacity, remarks_on_plans
 from lowtide.frontends.tflite.writing import with_offsets
 from lowtide.pack.techniques import Techniques
@@ -73,7 +79,8 @@ def repack_model(
     check_request(model, request)
     scratch = scratch_in(model, request)
     techniques = Techniques(request.in_place, request.elide_copies)
-    found = plan_model(model, scratch, techniques=techniques, packer=packer, options=options)
+    pins = pins_in(model, request)
+    found = plan_model(model, scratch, techniques=techniques, pins=pins, packer=packer, options=options)
     check_capacity(found.plan, capacity_in(request))
     data = model.data if found.offsets is None else _written(found, scratch)
     return Repacked(

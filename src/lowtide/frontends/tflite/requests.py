@@ -9,6 +9,7 @@ from lowtide.base.constants import DEFAULT_ARENA
 from lowtide.base.errors import InputError, UnsupportedError
 from lowtide.base.units import parse_size
 from lowtide.frontends.tflite.interpreter import ALIGNMENT
+from lowtide.frontends.tflite.metadata import ONLINE, offsets_in
 from lowtide.frontends.tflite.scratch import declared_scratch, logged_scratch, probed_scratch
 
 if TYPE_CHECKING:
@@ -84,6 +85,25 @@ def scratch_in(model: Model, request: Request) -> tuple[Scratch, ...]:
     kept = [scratch for scratch in found if (scratch.subgraph, scratch.operator) not in known]
     # The interpreter knows them in the order in which its operators are prepared.
     return tuple(sorted((*said, *kept), key=lambda scratch: (scratch.subgraph, scratch.operator)))
+
+
+def pins_in(model: Model, request: Request) -> dict[int, int]:
+    """Offsets that a request wants to keep, by tensor of all subgraphs.
+
+    Raises:
+        InputError: there are none, or they cannot be read.
+        UnsupportedError: copies are to be elided, which moves what is kept.
+    """
+    if not request.format_options.get("keep_offsets"):
+        return {}
+    given = offsets_in(model)
+    if given is None or all(offset == ONLINE for offset in given):
+        raise InputError(f"{model.name}: has no offsets to keep: leave out --keep-offsets")
+    if request.elide_copies:
+        raise UnsupportedError(
+            f"{model.name}: copies are elided by moving tensors: leave out --elide-copies, or --keep-offsets"
+        )
+    return {i: offset for i, offset in enumerate(given) if offset != ONLINE}
 
 
 def _text(path: str) -> str:

@@ -15,7 +15,7 @@ from lowtide.frontends.tflite.kernels import LIBRARY
 from lowtide.frontends.tflite.metadata import offsets_in
 from lowtide.frontends.tflite.planning import plan_model
 from lowtide.frontends.tflite.programs import program_of
-from lowtide.frontends.tflite.requests import check_request, scratch_in
+from lowtide.frontends.tflite.requests import check_request, pins_in, scratch_in
 from lowtide.ir.contents import Contents
 from lowtide.pack.techniques import Techniques
 
@@ -46,14 +46,16 @@ def load_model(model: Model, request: Request) -> Source:
     faults = () if given is None else tuple(judge(model, imported, given, scratch))
     layouts = arena_layouts(imported)
     problem, _ = layouts(Techniques(request.in_place, request.elide_copies))
-    # Faults that name no buffers are of variables, or outside the arena: no plan says that; the audit does.
-    has_plan = given is not None and all(fault.buffers for fault in faults)
+    # Faults that name no buffers are of variables, or outside the arena: no plan says that.
+    unsayable = tuple(fault for fault in faults if not fault.buffers)
+    has_plan = given is not None and not unsayable
     return Source(
         problem,
         imported.program,
         layouts=layouts,
         planner=planner_of(model, scratch),
         plan=own_plan(imported, before, faults) if has_plan else None,
+        faults=unsayable,
         contents=Contents(_constant_bytes(model)),
         origin=model,
         file=model.name,
@@ -75,7 +77,10 @@ def planner_of(model: Model, scratch: Sequence[Scratch]) -> Planner:
             )
         request = source.request
         techniques = Techniques(request.in_place, request.elide_copies)
-        found = plan_model(model, scratch, techniques=techniques, packer=packer, options=options).plan
+        pins = pins_in(model, request)
+        found = plan_model(
+            model, scratch, techniques=techniques, pins=pins, packer=packer, options=options
+        ).plan
         capacity = next((arena.capacity for arena in source.problem.arenas), None)
         check_capacity(found, capacity)
         arenas = tuple(replace(arena, capacity=capacity) for arena in found.problem.arenas)
