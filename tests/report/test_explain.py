@@ -288,3 +288,17 @@ def test_markdown_is_safe_with_any_name() -> None:
     assert text.startswith("### `net\\|1`: live peak 4 bytes\n")
     many = Problem(tuple(Buffer(f"b{i}", 4, ((0, 2),)) for i in range(40)))
     assert "and 25 more" in lowtide.explain(many).to_markdown()
+
+
+def test_the_arena_is_that_of_the_plan_that_was_asked_for():
+    program = chain(64, 32, 48)
+    best, naive = lowtide.explain(program), lowtide.explain(program, packer="naive")
+    assert best.arena_bytes == lowtide.plan(program).arena_bytes == best.lower_bound_bytes
+    assert naive.arena_bytes == lowtide.plan(program, packer="naive").arena_bytes > best.arena_bytes
+    assert "no plan takes less." in best.to_markdown()
+    assert f"no plan takes less than {best.arena_bytes}" in naive.to_markdown()
+    small = lowtide.explain(program, capacity=16)
+    assert (small.arena_bytes, small.lower_bound_bytes) == (None, None)
+    assert "keeps the capacity" in small.to_markdown()
+    plan = lowtide.plan(program, packer="naive")
+    assert lowtide.explain(plan).arena_bytes == naive.arena_bytes

@@ -21,6 +21,7 @@ ROWS = 12
 def explain(
     file: o.File,
     planned: o.Planned,
+    searched: o.Searched,
     json: o.JsonOut = False,
     markdown: o.MarkdownOut = False,
     verbose: o.Verbose = False,
@@ -35,11 +36,16 @@ def explain(
 
       lowtide explain model.pt2 --no-plan-inputs --markdown
 
+      lowtide explain model.pt2 -O2 --packer exact --timeout 30
+
       lowtide explain plan.json --json
     """
+    from typing import cast
+
     from lowtide.base.errors import InputError
     from lowtide.cli.screen import working
-    from lowtide.report.explain import explain_source
+    from lowtide.pack.hierarchy import Hierarchy
+    from lowtide.report.explain import explain_source, plan_if_any
     from lowtide.sources import load
 
     if json and markdown:
@@ -47,8 +53,11 @@ def explain(
     request = planned.request()
     with working(f"reading {file}", verbose=verbose):
         source = load(file, request)
+    with working("planning", verbose=verbose):
+        hierarchy = cast(Hierarchy, searched.hierarchy)
+        plan = plan_if_any(source, searched.packer, hierarchy, searched.options())
     with working("looking for the peak", verbose=verbose):
-        found = explain_source(source, file)
+        found = explain_source(source, file, plan)
     if json:
         typer.echo(found.to_json(), nl=False)
     elif markdown:
@@ -63,11 +72,12 @@ def _show(found: Explanation, verbose: bool) -> None:
     from lowtide.base.units import amount, both, many
     from lowtide.cli.screen import console
     from lowtide.cli.tables import Column, show_table
-    from lowtide.outputs.wording import advice_sentence
+    from lowtide.outputs.wording import advice_sentence, arena_sentence
 
     out = console()
     count = many(found.buffers, "buffer")
     out.print(f"[bold]{escape(found.name)}[/]: {count}, live peak {amount(found.peak_bytes)}")
+    out.print(arena_sentence(found))
     for peak in found.peaks:
         _show_peak(out, peak, len(found.peaks) > 1, verbose)
     out.print("\n[bold]What would lower it[/]")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lowtide.base.errors import InputError
 from lowtide.base.units import amount, both, many
-from lowtide.outputs.wording import advice_sentence, peak_sentences, share, waiting
+from lowtide.outputs.wording import advice_sentence, arena_sentence, peak_sentences, share, waiting
 from lowtide.report.difference import Difference
 from lowtide.report.findings import Explanation
 
@@ -37,6 +37,7 @@ def to_markdown(value: Explanation | Difference) -> str:
 def explanation_to_markdown(explanation: Explanation) -> str:
     """The peak, what is alive at it, and what would lower it."""
     lines = [f"### {code(explanation.name)}: live peak {amount(explanation.peak_bytes)}", ""]
+    lines += [arena_sentence(explanation), ""]
     for peak in explanation.peaks:
         lines += _peak(peak, alone=len(explanation.peaks) == 1)
     if explanation.advice:

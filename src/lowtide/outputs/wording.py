@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lowtide.report.budget import Budget
-    from lowtide.report.findings import Advice, Alive, Moment, Peak
+    from lowtide.report.findings import Advice, Alive, Explanation, Moment, Peak
 
 NAMES = 3
 """Names that a sentence spells out."""
@@ -45,6 +45,16 @@ def waiting(alive: Alive, tick: int) -> str:
     if alive.read is not None:
         said.append("read here" if not alive.read.away else f"read in {alive.read.away:,}")
     return ("idle, " if alive.idle else "") + ", ".join(said)
+
+
+def arena_sentence(found: Explanation) -> str:
+    """How much memory the plan takes, and whether a better one could take less."""
+    if found.arena_bytes is None or found.lower_bound_bytes is None:
+        return "No plan was found that keeps the capacity."
+    taken = f"The plan takes {amount(found.arena_bytes)}"
+    if found.arena_bytes == found.lower_bound_bytes:
+        return f"{taken}: no plan takes less."
+    return f"{taken}; no plan takes less than {amount(found.lower_bound_bytes)}."
 
 
 def advice_sentence(advice: Advice) -> str:

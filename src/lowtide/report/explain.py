@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from lowtide.api import plan_source
+from lowtide.base.constants import DEFAULT_TIMEOUT
+from lowtide.base.errors import InfeasibleError
 from lowtide.lifetimes.lowering import lower
+from lowtide.pack.registry import Options
 from lowtide.pack.techniques import Techniques
 from lowtide.report.advice import Adviser
 from lowtide.report.findings import Explanation
@@ -15,9 +19,21 @@ from lowtide.sources import load, make_request, refuse_memory_map
 
 if TYPE_CHECKING:
     from lowtide.frontends.front_end import Source
+    from lowtide.ir.plan import Plan
+    from lowtide.pack.hierarchy import Hierarchy
 
 
-def explain(source: Any, *, name: str | None = None, **request: Any) -> Explanation:
+def explain(
+    source: Any,
+    *,
+    name: str | None = None,
+    packer: str = "auto",
+    hierarchy: Hierarchy = "joint",
+    timeout: float | None = DEFAULT_TIMEOUT,
+    seed: int = 0,
+    threads: int = 0,
+    **request: Any,
+) -> Explanation:
     """Say where the memory goes: the peak, the buffers alive at it, and what would lower it.
 
     The peak is that of the live bytes, which no plan can beat. Each piece of advice was tried: the change
@@ -26,6 +42,8 @@ def explain(source: Any, *, name: str | None = None, **request: Any) -> Explanat
     Args:
         source: as for ``lowtide.plan``; of a plan, its arena is compared with its bound too.
         name: what the explanation calls it; a path's own name if not given.
+        packer, hierarchy, timeout, seed, threads: as for ``lowtide.plan``, of the plan that is made where the
+            source has none.
         request: what is planned, as for ``lowtide.plan``.
 
     Raises:
@@ -36,11 +54,23 @@ def explain(source: Any, *, name: str | None = None, **request: Any) -> Explanat
         name = os.path.basename(source) if isinstance(source, (str, os.PathLike)) else type(source).__name__
     asked = make_request(request)
     refuse_memory_map(asked, "explain")
-    return explain_source(load(source, asked), name)
+    loaded = load(source, asked)
+    options = Options(timeout=timeout, seed=seed, threads=threads)
+    return explain_source(loaded, name, plan_if_any(loaded, packer, hierarchy, options))
 
 
-def explain_source(source: Source, name: str) -> Explanation:
-    """As explain, for what has been source."""
+def plan_if_any(source: Source, packer: str, hierarchy: Hierarchy, options: Options) -> Plan | None:
+    """The plan of a source, its own or a new one; None if none fits the capacity."""
+    if source.plan is not None:
+        return source.plan
+    try:
+        return plan_source(source, packer=packer, hierarchy=hierarchy, options=options)
+    except InfeasibleError:
+        return None
+
+
+def explain_source(source: Source, name: str, made: Plan | None) -> Explanation:
+    """As explain, for what was loaded, and its plan if there is one; see ``plan_if_any``."""
     program, plan, flow = source.program, source.plan, source.flow
     problem = source.problem if plan is None else plan.problem
     if program is not None:
@@ -55,4 +85,6 @@ def explain_source(source: Source, name: str) -> Explanation:
         peaks=peaks,
         advice=adviser.run(plan, source.contents),
         memory=shares(source),
+        arena_bytes=None if made is None else made.arena_bytes,
+        lower_bound_bytes=None if made is None else made.lower_bound_bytes,
     )

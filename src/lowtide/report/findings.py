@@ -166,6 +166,8 @@ class Explanation:
         peaks: one for each arena that holds anything.
         advice: what wins most comes first.
         memory: what the arena holds and what it does not.
+        arena_bytes: of the plan that the source has, or else of one that was made; None if none fits.
+        lower_bound_bytes: that no plan of this kind can be below; None where there is no plan.
     """
 
     name: str
@@ -174,6 +176,8 @@ class Explanation:
     peaks: tuple[Peak, ...]
     advice: tuple[Advice, ...]
     memory: tuple[Share, ...]
+    arena_bytes: int | None = None
+    lower_bound_bytes: int | None = None
 
     @property
     def peak_bytes(self) -> int:
