@@ -81,6 +81,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/real_models.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/peers.py
+	$(BIN)/python benchmarks/banks.py
 	$(BIN)/python -m benchmarks.executorch_models
 	$(BIN)/python -m benchmarks.smaller
 	$(BIN)/python -m benchmarks.orders

@@ -23,6 +23,12 @@ COMMANDS = {
 }
 
 
+BOARD = "".join(
+    f"[[bank]]\nname = '{name}'\nsize = '{size}'\nmem_id = {id}\nread_cost = {cost}\nwrite_cost = {cost}\n"
+    for name, size, id, cost in (("fast", "1KiB", 1, 1), ("slow", "1MiB", 2, 8))
+)
+
+
 def examples(name: str) -> list[str]:
     """The lines of a command's help that are commands themselves."""
     text = inspect.cleandoc(COMMANDS[name].callback.__doc__ or "")
@@ -41,6 +47,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     old, new = (lowtide.Problem((lowtide.Buffer("a", size, ((0, 2),)),)) for size in (4, 8))
     (folder / "old.json").write_text(lowtide.plan(old).to_json())
     (folder / "new.json").write_text(lowtide.plan(new).to_json())
+    (folder / "board.toml").write_text(BOARD)
     torch = pytest.importorskip("torch")
 
     class Net(torch.nn.Module):  # type: ignore[misc, name-defined]

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+import lowtide
 from lowtide import Buffer, Plan, Problem
 from lowtide.base.errors import UnsupportedError
+from lowtide.ir.memory_map import Bank, MemoryMap
 from lowtide.ir.problem import Arena
 from lowtide.lifetimes.lowering import lower
 from lowtide.lifetimes.timeline import build_problem
@@ -308,3 +310,15 @@ def test_columns_of_a_page_are_as_long_as_what_they_describe() -> None:
 )
 def test_operators_go_by_their_names(operator: str | None, short: str) -> None:
     assert short_operator(operator) == short
+
+
+def test_banks_have_lanes_of_their_own_with_their_names() -> None:
+    problem = Problem((Buffer("a", 64, ((0, 2),)), Buffer("b", 640, ((0, 2),), kind="state")))
+    memory = MemoryMap((Bank("fast", 64, 1), Bank("slow", 1 << 20, 2, read_cost=9.0)))
+    picture = make_picture(lowtide.plan(problem, memory_map=memory))
+    assert [arena.label for arena in picture.arenas] == ["bank fast", "bank slow"]
+    # The slow bank is a thousand times as large as what is in it, which would be a line at its bottom.
+    assert [(arena.capacity, arena.top) for arena in picture.arenas] == [(64, 64), (None, 640)]
+    assert [arena["label"] for arena in page_data(picture)["arenas"]] == ["bank fast", "bank slow"]
+    text = [line.plain for line in picture_to_lines(picture, width=60)]
+    assert any("bank fast" in line for line in text)

@@ -29,7 +29,7 @@ Packers = Annotated[
 JsonOut = Annotated[bool, typer.Option("--json", help="Print the table as JSON.")]
 
 
-@o.with_groups("hierarchy", "packer", "memory_map")
+@o.with_groups("hierarchy", "packer")
 def compare(
     file: o.File,
     planned: o.Planned,
@@ -48,6 +48,8 @@ def compare(
       lowtide compare model.pt2
 
       lowtide compare model.pt2 --packer auto --packer greedy --json
+
+      lowtide compare model.pt2 --memory-map board.toml
     """
     from lowtide.cli.screen import counting, working
     from lowtide.pack.hierarchy import POLICIES
@@ -96,6 +98,7 @@ def _row(
         "arena_bytes": plan.arena_bytes,
         "lower_bound_bytes": plan.lower_bound_bytes,
         "optimal": plan.is_optimal,
+        **({} if plan.cost is None else {"cost": plan.cost, "cost_bound": plan.cost_bound}),
         "seconds": round(plan.seconds, 6),
     }, plan
 
@@ -125,6 +128,7 @@ def _show(file: str, rows: list[dict[str, Any]], bound: int) -> None:
     if not planned:
         out.print(f"[bold]{escape(file)}[/]: no packer found a plan")
     least = min((row["arena_bytes"] for row in planned), default=0)
+    cheapest = min((row["cost"] for row in planned if "cost" in row), default=0.0)
     columns = [
         Column("packer", text=True),
         Column("hierarchy"),
@@ -141,8 +145,19 @@ def _show(file: str, rows: list[dict[str, Any]], bound: int) -> None:
             continue
         arena = row["arena_bytes"]
         verdict = "[green]optimal[/]" if arena == bound else "smallest" if arena == least else ""
+        if "cost" in row:
+            verdict = "cheapest" if row["cost"] == cheapest else ""
+            verdict = "[green]proved[/]" if verdict and row["cost"] == row["cost_bound"] else verdict
         bytes, times = both(arena), ratio(arena, bound)
         table.append([row["packer"], row["hierarchy"], bytes, times, f"{row['seconds']:.3f}", verdict])
-    if planned:
+    with_costs = any("cost" in row for row in planned)
+    if with_costs:
+        least_cost = min(row["cost_bound"] for row in planned if "cost" in row)
+        out.print(f"[bold]{escape(file)}[/]: no plan costs less than {least_cost:,.10g}; every plan verified")
+    elif planned:
         out.print(f"[bold]{escape(file)}[/]: lower bound {both(bound)}; every plan verified")
+    if with_costs:
+        columns.insert(2, Column("cost"))
+        for row, shown in zip(rows, table, strict=True):
+            shown.insert(2, f"{row['cost']:,.10g}" if "cost" in row else "-")
     show_table(out, columns, table)

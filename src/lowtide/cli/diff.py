@@ -18,7 +18,7 @@ Old = Annotated[str, typer.Argument(metavar="OLD", show_default=False, help="A p
 New = Annotated[str, typer.Argument(metavar="NEW", show_default=False, help="A plan or a model, as it is.")]
 
 
-@o.with_groups("memory_map")
+@o.with_groups()
 def diff(
     old: Old,
     new: New,

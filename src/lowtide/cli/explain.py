@@ -17,7 +17,7 @@ ROWS = 12
 """Buffers that are listed unless asked for all."""
 
 
-@o.with_groups("memory_map")
+@o.with_groups()
 def explain(
     file: o.File,
     planned: o.Planned,
@@ -38,6 +38,8 @@ def explain(
 
       lowtide explain model.pt2 -O2 --packer exact --timeout 30
 
+      lowtide explain model.pt2 --memory-map board.toml
+
       lowtide explain plan.json --json
     """
     from typing import cast
@@ -57,7 +59,7 @@ def explain(
         hierarchy = cast(Hierarchy, searched.hierarchy)
         plan = plan_if_any(source, searched.packer, hierarchy, searched.options())
     with working("looking for the peak", verbose=verbose):
-        found = explain_source(source, file, plan)
+        found = explain_source(source, file, plan, hierarchy=hierarchy, options=searched.options())
     if json:
         typer.echo(found.to_json(), nl=False)
     elif markdown:
@@ -80,6 +82,8 @@ def _show(found: Explanation, verbose: bool) -> None:
     out.print(arena_sentence(found))
     for peak in found.peaks:
         _show_peak(out, peak, len(found.peaks) > 1, verbose)
+    if found.banks:
+        _show_banks(out, found)
     out.print("\n[bold]What would lower it[/]")
     if found.advice:
         rows = [
@@ -110,6 +114,32 @@ def _show(found: Explanation, verbose: bool) -> None:
     ]
     columns = [Column("memory", text=True), Column("in the arena"), Column("bytes"), Column("", text=True)]
     show_table(out, columns, rows)
+
+
+def _show_banks(out: Console, found: Explanation) -> None:
+    from rich.markup import escape
+
+    from lowtide.base.units import both
+    from lowtide.cli.tables import Column, show_table
+    from lowtide.outputs.wording import room_sentence, share
+
+    rows = [
+        [
+            escape(bank.name),
+            both(bank.bytes),
+            both(bank.capacity),
+            f"{bank.buffers:,}",
+            both(bank.accessed_bytes),
+            f"{bank.cost:,.10g}",
+            share(round(bank.share * 10**6), 10**6),
+        ]
+        for bank in found.banks
+    ]
+    names = ("bytes", "capacity", "buffers", "accessed bytes", "cost", "share")
+    out.print("\n[bold]What each bank costs in a run[/]")
+    show_table(out, [Column("bank", text=True), *map(Column, names)], rows)
+    for room in found.more_room:
+        out.print(escape(room_sentence(room)))
 
 
 def _show_peak(out: Console, peak: Peak, several: bool, verbose: bool) -> None:

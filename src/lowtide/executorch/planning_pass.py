@@ -26,8 +26,9 @@ from lowtide.executorch.inplace import find_requests, settle_requests
 from lowtide.executorch.lifetimes import write_lifetimes
 from lowtide.executorch.ordering import reorder_modules
 from lowtide.executorch.programs import ImportedModules, PassRequest, import_modules
-from lowtide.executorch.spec_writing import write_plan
+from lowtide.executorch.spec_writing import banks_of, write_plan
 from lowtide.executorch.specs import Groups, mutable_buffers
+from lowtide.ir.memory_map import MemoryMap
 from lowtide.ir.plan import Applied
 from lowtide.pack.registry import Options
 from lowtide.pack.techniques import Techniques, plan_program
@@ -71,9 +72,13 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
             to be right so (``kernels``).
         elide_copies: whether what a node copies may lie where the copy is, so that nothing moves.
         reorder: whether independent nodes may move, so that fewer bytes are alive at the peak.
+        memory_map: the banks that tensors go to, by memory id, so that accesses cost the least: a MemoryMap,
+            or an object shaped like ExecuTorch's ``TargetMemoryMap`` (``banks`` with name, size, mem_id and
+            alignment). A memory id that a custom pass gave a tensor is kept, but for the default. The runner
+            hands over one buffer for each memory id.
 
     Raises:
-        InputError: an algorithm was given.
+        InputError: an algorithm was given, or the memory map cannot be used.
         ValueError: ``share_mutable_buffers`` without ``alloc_mutable_buffers``.
     """
 
@@ -95,6 +100,7 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         in_place: bool = False,
         elide_copies: bool = False,
         reorder: bool = False,
+        memory_map: Any = None,
     ) -> None:
         if memory_planning_algo is not None:
             raise InputError(
@@ -115,6 +121,12 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
         self.options = Options(timeout=timeout, seed=seed, threads=threads)
         self.techniques = Techniques(in_place, elide_copies)
         self.reorder = reorder
+        self.memory = None if memory_map is None else MemoryMap.of(memory_map)
+        if self.memory is not None and share_mutable_buffers:
+            raise InputError(
+                "share_mutable_buffers puts what methods share in memory id 2, outside of any memory map: "
+                "leave out one of the two"
+            )
         self.plans: list[Plan] = []
         self.reports: list[Report] = []
         self.notes: list[str] = []
@@ -190,6 +202,7 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
             packer=self.packer,
             hierarchy=self.hierarchy,
             options=self.options,
+            memory=None if self.memory is None else banks_of(imported, self.memory),
         )
         plan = replace(plan, applied=(*moved, *plan.applied))
         self.reports.append(verify(plan, imported.program))

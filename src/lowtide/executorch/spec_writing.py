@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from executorch.exir import memory
@@ -11,10 +12,12 @@ from executorch.exir.memory_planning import _contains_xnnpack_delegate
 from executorch.exir.tensor import TensorSpec
 from torch import fx
 
+from lowtide.base.errors import UnsupportedError
 from lowtide.executorch.specs import placeholders_of, spec_of, view_base
 
 if TYPE_CHECKING:
     from lowtide.executorch.programs import ImportedModules
+    from lowtide.ir.memory_map import MemoryMap
     from lowtide.ir.plan import Plan
 
 XNNPACK_PADDING = 64
@@ -93,7 +96,7 @@ def _place_names(imported: ImportedModules, placed: dict[int, tuple[int, int, in
 
 def _write_sizes(imported: ImportedModules, plan: Plan) -> None:
     """Bytes of each arena: of the whole tree at the root, of a graph and what it runs elsewhere."""
-    padding = XNNPACK_PADDING if any(map(_contains_xnnpack_delegate, imported.modules)) else 0
+    padding = _padding(imported)
     last = max(plan.arenas, default=1)
     ends: dict[int, list[int]] = {}
     regions = imported.program.regions
@@ -113,6 +116,25 @@ def _write_sizes(imported: ImportedModules, plan: Plan) -> None:
     devices = imported.arenas.devices()
     if devices is not None:
         imported.modules[0].meta["non_const_buffer_device"] = devices
+
+
+def _padding(imported: ImportedModules) -> int:
+    """Bytes that are added behind every arena."""
+    return XNNPACK_PADDING if any(map(_contains_xnnpack_delegate, imported.modules)) else 0
+
+
+def banks_of(imported: ImportedModules, memory: MemoryMap) -> MemoryMap:
+    """A memory map without the bytes that will be added behind every arena.
+
+    Raises:
+        UnsupportedError: tensors are on devices with memory of their own, whose ids would be taken for banks.
+        InputError: a bank has no more bytes than those.
+    """
+    if imported.arenas.by_pool:
+        raise UnsupportedError("a memory map is of the CPU's memory: leave it out, or plan without devices")
+    padding = _padding(imported)
+    banks = tuple(replace(bank, size=bank.size - padding) for bank in memory.banks)
+    return replace(memory, banks=banks)
 
 
 def insert_frees(imported: ImportedModules, plan: Plan) -> None:

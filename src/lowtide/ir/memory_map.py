@@ -170,8 +170,8 @@ class MemoryMap:
     def of(cls, value: Any) -> MemoryMap:
         """A map, or what is shaped like ExecuTorch's ``TargetMemoryMap``, as a map.
 
-        The latter has ``banks`` with name, size, mem_id and alignment, fastest first, and no costs: each bank
-        is then taken to cost ten times as much as the one before.
+        The latter has ``banks`` with name, size, mem_id and alignment (None for that of the tensors), fastest
+        first, and no costs: each bank is then taken to cost ten times as much as the one before.
 
         Raises:
             InputError: it is neither, or contradicts itself.
@@ -181,8 +181,8 @@ class MemoryMap:
         banks = getattr(value, "banks", None)
         if banks is None:
             raise InputError(
-                f"a {type(value).__name__} is no memory map: give a MemoryMap, a .toml file, "
-                "or an object with banks"
+                f"a {type(value).__name__} is no memory map: give a MemoryMap, such as "
+                "lowtide.formats.memory_map.read_memory_map makes of a .toml file, or an object with banks"
             )
         found = []
         for turn, bank in enumerate(banks):
@@ -190,12 +190,13 @@ class MemoryMap:
             if missing:
                 raise InputError(f"bank {turn} of the {type(value).__name__} has no {missing[0]}")
             cost = float(min(_COST_WITHOUT**turn, COSTLIEST))
+            alignment = getattr(bank, "alignment", None)
             found.append(
                 Bank(
                     bank.name,
                     bank.size,
                     bank.mem_id,
-                    getattr(bank, "alignment", 1),
+                    1 if alignment is None else alignment,
                     getattr(bank, "read_cost", cost),
                     getattr(bank, "write_cost", cost),
                     getattr(bank, "reserved", 0),

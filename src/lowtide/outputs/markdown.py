@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from lowtide.base.errors import InputError
 from lowtide.base.units import amount, both, many
-from lowtide.outputs.wording import advice_sentence, arena_sentence, peak_sentences, share, waiting
+from lowtide.outputs.wording import (
+    advice_sentence,
+    arena_sentence,
+    peak_sentences,
+    room_sentence,
+    share,
+    waiting,
+)
 from lowtide.report.difference import Difference
 from lowtide.report.findings import Explanation
 
@@ -38,6 +45,15 @@ def explanation_to_markdown(explanation: Explanation) -> str:
     """The peak, what is alive at it, and what would lower it."""
     lines = [f"### {code(explanation.name)}: live peak {amount(explanation.peak_bytes)}", ""]
     lines += [arena_sentence(explanation), ""]
+    if explanation.banks:
+        rows = [
+            [code(b.name), both(b.bytes), both(b.capacity), both(b.accessed_bytes), f"{b.cost:,.10g}"]
+            for b in explanation.banks
+        ]
+        head = ["bank", "bytes", "capacity", "accessed bytes", "cost"]
+        lines += [*_table(head, rows, numbers={1, 2, 3, 4}), ""]
+        lines += [f"- {escape(room_sentence(room))}" for room in explanation.more_room]
+        lines += [""] if explanation.more_room else []
     for peak in explanation.peaks:
         lines += _peak(peak, alone=len(explanation.peaks) == 1)
     if explanation.advice:

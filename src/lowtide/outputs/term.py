@@ -87,11 +87,10 @@ def picture_to_lines(
 
 def _facts(picture: Picture, arena: ArenaView) -> str:
     use = arena.use
-    name = f"arena {arena.id}" if len(picture.arenas) > 1 else "arena"
     equal = "=" if use.bytes == use.lower_bound_bytes else "≥"
     bound = "" if equal == "=" else f" {format_size(use.lower_bound_bytes)}"
     live = f"live peak {format_size(arena.peak[2])} at step {arena.peak[0]}"
-    return f"{name} {format_size(use.bytes)} {equal} lower bound{bound}, {live}"
+    return f"{arena.label} {format_size(use.bytes)} {equal} lower bound{bound}, {live}"
 
 
 def _wrapped(text: str, width: int) -> list[Text]:

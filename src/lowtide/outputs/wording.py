@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lowtide.report.budget import Budget
-    from lowtide.report.findings import Advice, Alive, Explanation, Moment, Peak
+    from lowtide.report.findings import Advice, Alive, Explanation, Moment, MoreRoom, Peak
 
 NAMES = 3
 """Names that a sentence spells out."""
@@ -52,9 +52,19 @@ def arena_sentence(found: Explanation) -> str:
     if found.arena_bytes is None or found.lower_bound_bytes is None:
         return "No plan was found that keeps the capacity."
     taken = f"The plan takes {amount(found.arena_bytes)}"
+    if found.banks:
+        cost = sum(bank.cost for bank in found.banks)
+        return f"{taken} in {many(len(found.banks), 'bank')}, whose accesses cost {cost:,.10g} a run."
     if found.arena_bytes == found.lower_bound_bytes:
         return f"{taken}: no plan takes less."
     return f"{taken}; no plan takes less than {amount(found.lower_bound_bytes)}."
+
+
+def room_sentence(room: MoreRoom) -> str:
+    """What a larger bank would win."""
+    moved = f"{listed(room.buffers)} would move up to it" if room.buffers else "others would move to it"
+    more = f"With {amount(room.more_bytes)} more in {room.bank}"
+    return f"{more}, a run would cost {room.saves:,.10g} less: {moved}."
 
 
 def advice_sentence(advice: Advice) -> str:

@@ -12,7 +12,7 @@ from lowtide.lifetimes.lowering import lower
 from lowtide.pack.registry import Options
 from lowtide.report.matching import match
 from lowtide.report.peaks import find_peaks
-from lowtide.sources import load, make_request, refuse_memory_map
+from lowtide.sources import load, make_request
 
 if TYPE_CHECKING:
     from lowtide.frontends.front_end import Source
@@ -147,7 +147,6 @@ def diff(old: Any, new: Any, *, timeout: float | None = DEFAULT_TIMEOUT, **reque
         UnsupportedError: a program holds something that cannot be planned; the message names it.
     """
     asked = make_request(request)
-    refuse_memory_map(asked, "diff")
     sides = [load(source, asked) for source in (old, new)]
     options = Options(timeout=timeout)
     plans = [

@@ -12,10 +12,11 @@ from lowtide.lifetimes.lowering import lower
 from lowtide.pack.registry import Options
 from lowtide.pack.techniques import Techniques
 from lowtide.report.advice import Adviser
+from lowtide.report.banks import bank_shares, more_room
 from lowtide.report.findings import Explanation
 from lowtide.report.peaks import find_peaks
 from lowtide.report.shares import shares
-from lowtide.sources import load, make_request, refuse_memory_map
+from lowtide.sources import load, make_request
 
 if TYPE_CHECKING:
     from lowtide.frontends.front_end import Source
@@ -52,11 +53,11 @@ def explain(
     """
     if name is None:
         name = os.path.basename(source) if isinstance(source, (str, os.PathLike)) else type(source).__name__
-    asked = make_request(request)
-    refuse_memory_map(asked, "explain")
-    loaded = load(source, asked)
+    loaded = load(source, make_request(request))
     options = Options(timeout=timeout, seed=seed, threads=threads)
-    return explain_source(loaded, name, plan_if_any(loaded, packer, hierarchy, options))
+    return explain_source(
+        loaded, name, plan_if_any(loaded, packer, hierarchy, options), hierarchy=hierarchy, options=options
+    )
 
 
 def plan_if_any(source: Source, packer: str, hierarchy: Hierarchy, options: Options) -> Plan | None:
@@ -69,9 +70,20 @@ def plan_if_any(source: Source, packer: str, hierarchy: Hierarchy, options: Opti
         return None
 
 
-def explain_source(source: Source, name: str, made: Plan | None) -> Explanation:
-    """As explain, for what was loaded, and its plan if there is one; see ``plan_if_any``."""
-    program, plan, flow = source.program, source.plan, source.flow
+def explain_source(
+    source: Source,
+    name: str,
+    made: Plan | None,
+    *,
+    hierarchy: Hierarchy = "joint",
+    options: Options | None = None,
+) -> Explanation:
+    """As explain, for what was loaded, and its plan if there is one; see ``plan_if_any``.
+
+    With a memory map peaks are those of the whole as if there were one bank: what is alive does not depend on
+    where it lies.
+    """
+    program, plan, flow, memory = source.program, source.plan, source.flow, source.request.memory_map
     problem = source.problem if plan is None else plan.problem
     if program is not None:
         flow = lower(program)
@@ -85,6 +97,10 @@ def explain_source(source: Source, name: str, made: Plan | None) -> Explanation:
         peaks=peaks,
         advice=adviser.run(plan, source.contents),
         memory=shares(source),
+        banks=() if made is None else bank_shares(made),
+        more_room=()
+        if made is None or memory is None or source.plan is not None  # a plan is taken as it is
+        else tuple(more_room(source, made, memory, hierarchy, options or Options())),
         arena_bytes=None if made is None else made.arena_bytes,
         lower_bound_bytes=None if made is None else made.lower_bound_bytes,
     )

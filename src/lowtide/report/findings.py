@@ -156,6 +156,46 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class BankShare:
+    """What a bank of a memory map holds, and what it costs.
+
+    Args:
+        name: of the bank.
+        bytes: end of the highest buffer in it.
+        capacity: bytes that it has.
+        buffers: how many are in it.
+        accessed_bytes: read and written in a run.
+        cost: of these accesses, in the unit of the map.
+        share: of the cost of all banks, from 0 to 1.
+    """
+
+    name: str
+    bytes: int
+    capacity: int
+    buffers: int
+    accessed_bytes: int
+    cost: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class MoreRoom:
+    """What a larger bank would win; a plan was made with it.
+
+    Args:
+        bank: its name.
+        more_bytes: by how much it would be larger.
+        saves: by how much a run would cost less.
+        buffers: names of what would move up to it, the largest first.
+    """
+
+    bank: str
+    more_bytes: int
+    saves: float
+    buffers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Where the memory goes, and what would lower the peak.
 
@@ -168,6 +208,8 @@ class Explanation:
         memory: what the arena holds and what it does not.
         arena_bytes: of the plan that the source has, or else of one that was made; None if none fits.
         lower_bound_bytes: that no plan of this kind can be below; None where there is no plan.
+        banks: of the memory map, fastest first; empty without one.
+        more_room: what larger banks would win.
     """
 
     name: str
@@ -178,6 +220,8 @@ class Explanation:
     memory: tuple[Share, ...]
     arena_bytes: int | None = None
     lower_bound_bytes: int | None = None
+    banks: tuple[BankShare, ...] = ()
+    more_room: tuple[MoreRoom, ...] = ()
 
     @property
     def peak_bytes(self) -> int:

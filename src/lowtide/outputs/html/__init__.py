@@ -121,6 +121,7 @@ def _arena(arena: ArenaView) -> dict[str, Any]:
     rectangles = arena.rectangles
     return {
         "id": arena.id,
+        "label": arena.label,
         "bytes": arena.use.bytes,
         "live_peak": arena.peak[2],
         "lower_bound": arena.use.lower_bound_bytes,

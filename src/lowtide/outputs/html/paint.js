@@ -137,7 +137,7 @@ function paintCurve(pen, pane) {
 function paintLines(pen, pane) {
   const arena = arenas[pane.a];
   const lines = [
-    { at: arena.bytes, name: arenas.length > 1 ? `arena ${arena.id}` : "arena", ink: ink.ink, dash: [] },
+    { at: arena.bytes, name: arena.label, ink: ink.ink, dash: [] },
     { at: arena.lower_bound, name: "lower bound", ink: ink.good, dash: [6, 4] },
     ...(arena.capacity === null ? [] : [{ at: arena.capacity, name: "capacity", ink: ink.peak, dash: [2, 3] }]),
   ];

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from lowtide.ir.problem import Arena, RegionSpan
 
 
+_FAR = 2
+"""Times of what a bank holds, up to which its capacity is drawn."""
+
+
 def make_picture(plan: Plan, *, title: str = "plan", flow: FlowGraph | None = None) -> Picture:
     """The picture of a plan.
 
@@ -50,16 +54,23 @@ def _arenas(plan: Plan) -> tuple[ArenaView, ...]:
         found[buffer.arena].extend(
             Rectangle(position, start, stop, offset, buffer.size) for start, stop in buffer.lifetime
         )
-    return tuple(
-        ArenaView(
-            use=use,
-            capacity=arena.capacity,
-            reserved=arena.reserved,
-            rectangles=tuple(found[arena.id]),
-            live=_live(plan, arena),
+    banks = {bank.mem_id: f"bank {bank.name}" for bank in plan.banks}
+    alone = len(plan.uses) == 1
+    views = []
+    for arena, use in zip(plan.problem.arenas, plan.uses, strict=True):
+        # A bank may be far larger than what is in it: its end would leave no room for that.
+        far = arena.id in banks and (arena.capacity or 0) > _FAR * use.bytes
+        views.append(
+            ArenaView(
+                use=use,
+                capacity=None if far else arena.capacity,
+                reserved=arena.reserved,
+                rectangles=tuple(found[arena.id]),
+                live=_live(plan, arena),
+                label=banks.get(arena.id, "arena" if alone else f"arena {arena.id}"),
+            )
         )
-        for arena, use in zip(plan.problem.arenas, plan.uses, strict=True)
-    )
+    return tuple(views)
 
 
 def _live(plan: Plan, arena: Arena) -> Curve:

@@ -56,6 +56,7 @@ class ArenaView:
         reserved: bytes at the bottom that no buffer may use.
         rectangles: by buffer, then by start; buffers of no bytes have flat ones.
         live: live bytes over time, the reserved ones included; bytes that live buffers may share count once.
+        label: what a picture calls it: a bank by its name, an arena by its memory id if there are several.
     """
 
     use: ArenaUse
@@ -63,6 +64,7 @@ class ArenaView:
     reserved: int
     rectangles: tuple[Rectangle, ...]
     live: Curve
+    label: str = "arena"
 
     @property
     def id(self) -> int:

@@ -157,10 +157,9 @@ def _draw_arena(axes: Axes, picture: Picture, arena: ArenaView, made: Colouring,
 def _draw_lines(axes: Axes, picture: Picture, arena: ArenaView, inks: Inks) -> None:
     """Arena, bound and capacity, with the peak; what is equal shares a label."""
     use = arena.use
-    name = f"arena {arena.id}" if len(picture.arenas) > 1 else "arena"
     axes.axhline(use.bytes, color=inks.ink, linewidth=1.2)
     axes.axhline(use.lower_bound_bytes, color=inks.bound, linewidth=1.2, linestyle=(0, (5, 3)))
-    labels = {use.bytes: name}
+    labels = {use.bytes: arena.label}
     for size, label in (
         (use.lower_bound_bytes, "lower bound"),
         (arena.peak[2], "live peak"),
