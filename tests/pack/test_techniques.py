@@ -8,6 +8,7 @@ import pytest
 
 from lowtide.base.errors import InfeasibleError, InputError
 from lowtide.ir.flow import FlowGraph
+from lowtide.ir.memory_map import Bank, MemoryMap
 from lowtide.ir.plan import Applied
 from lowtide.ir.problem import Buffer, Problem
 from lowtide.ir.program import Match, Program, Region, Step, Storage, Value
@@ -131,4 +132,18 @@ def test_no_more_is_proved_than_holds_with_everything_allowed():
 
     found = plan_layouts(layouts, Techniques(in_place=True), packer="naive", options=Options())
     assert (found.arena_bytes, found.lower_bound_bytes, found.is_optimal) == (96, 64, False)
+    verify(found)
+
+
+def test_bounds_of_banks_are_those_of_the_choice_that_was_made():
+    _, flow = layouts_of(chain())(Techniques())
+    huge = Problem((Buffer("a", 4096, ((0, 1),)),))  # fits in no bank
+    narrow = Problem((Buffer("a", 96, ((0, 2),)), Buffer("b", 64, ((0, 2),))))
+
+    def layouts(choice: Techniques) -> tuple[Problem, FlowGraph]:
+        return (huge if choice.in_place else narrow), flow
+
+    banks = MemoryMap((Bank("fast", 100, 1), Bank("slow", 1024, 2, read_cost=9.0)))
+    found = plan_layouts(layouts, Techniques(in_place=True), options=Options(), memory=banks)
+    assert [(use.bytes, use.lower_bound_bytes) for use in found.uses] == [(96, 96), (64, 64)]
     verify(found)

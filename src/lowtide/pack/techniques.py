@@ -139,8 +139,7 @@ def plan_layouts(
         problem, flow = layouts(attempt)
         if limit is not None:
             problem = limit(problem)
-        floors.append({arena.id: lower_bound(problem.part(arena)[0]) for arena in problem.arenas})
-        if memory is None and best is not None and sum(floors[-1].values()) >= best.arena_bytes:
+        if memory is None and best is not None and sum(_bounds(problem).values()) >= best.arena_bytes:
             continue
         left = _left(options, began, first=turn == 0 and len(attempts) > 1)
         try:
@@ -152,8 +151,9 @@ def plan_layouts(
         except (InfeasibleError, UnsupportedError) as error:
             # A part inside a whole of another region, say, is out of reach of all policies but one.
             refusal = error
+            floors.append(_bounds(problem))
             continue
-        floors[-1] = {use.id: use.lower_bound_bytes for use in found.uses}
+        floors.append({use.id: use.lower_bound_bytes for use in found.uses})
         if best is None or _rank(found) < _rank(best):
             best, behind = found, flow
         if found.interrupted:
@@ -161,11 +161,17 @@ def plan_layouts(
     if best is None or behind is None:
         assert refusal is not None
         raise refusal
-    # With less allowed, no plan may be smaller than this one; with more, one may be.
-    uses = tuple(
-        replace(use, lower_bound_bytes=min(floor.get(use.id, 0) for floor in floors)) for use in best.uses
-    )
+    uses = best.uses
+    if memory is None:
+        # With less allowed, no plan may be smaller than this one; with more, one may be. What is in a bank is
+        # another matter with each choice: there the bound of the cost is what counts.
+        uses = tuple(replace(use, lower_bound_bytes=min(floor[use.id] for floor in floors)) for use in uses)
     return replace(best, uses=uses, applied=find_applied(behind, best), seconds=time.perf_counter() - began)
+
+
+def _bounds(problem: Problem) -> dict[int, int]:
+    """Bytes below which no plan of each arena is, by memory id."""
+    return {arena.id: lower_bound(problem.part(arena)[0]) for arena in problem.arenas}
 
 
 def _rank(plan: Plan) -> tuple[float, int]:
