@@ -14,7 +14,7 @@ from lowtide.pack import registry
 from lowtide.pack.banks.planning import plan_in_banks
 from lowtide.pack.planner import plan_problem
 from lowtide.pack.techniques import Techniques, plan_layouts
-from lowtide.sources import load, make_request, open_source, refuse_memory_map, with_capacity
+from lowtide.sources import load, make_request, open_source, with_capacity
 from lowtide.verifier.banks import check_map
 from lowtide.verifier.checks import Report
 from lowtide.verifier.checks import verify as verify_plan
@@ -159,7 +159,8 @@ def repack(
         VerificationError: the new file did not pass the audit; nothing is returned.
     """
     asked = make_request(request)
-    refuse_memory_map(asked, "repack")
+    if asked.memory_map is not None:
+        raise UnsupportedError("repack takes no memory map yet: plan with it, and use the plan")
     value, front_end = open_source(source, asked)
     options = registry.Options(timeout=timeout, seed=seed, threads=threads, progress=progress)
     return rewriter_of(front_end).rewrite(value, asked, alignment=alignment, packer=packer, options=options)

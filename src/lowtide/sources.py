@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from lowtide.base.constants import DEFAULT_ARENA
-from lowtide.base.errors import InputError, UnsupportedError
+from lowtide.base.errors import InputError
 from lowtide.base.files import HEAD_BYTES, open_for_reading, show_name, show_path
 from lowtide.base.units import parse_size
 from lowtide.frontends.front_end import Graphs, Opened, Source
@@ -128,16 +128,6 @@ def memory_map_of(value: Any) -> MemoryMap:
 
         return read_memory_map(value)
     return MemoryMap.of(value)
-
-
-def refuse_memory_map(request: Request, what: str) -> None:
-    """Refuse a memory map where it would be of no effect.
-
-    Raises:
-        UnsupportedError: the request has one.
-    """
-    if request.memory_map is not None:
-        raise UnsupportedError(f"{what} takes no memory map yet: plan with it, and use the plan")
 
 
 def with_capacity(problem: Problem, capacity: Capacity | Mapping[int, Capacity] | None) -> Problem:

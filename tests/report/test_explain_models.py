@@ -41,7 +41,7 @@ def export(name: str) -> tuple[torch.export.ExportedProgram, tuple[torch.Tensor,
 def explained(source: Any, **request: Any) -> tuple[Source, Explanation]:
     """What was loaded, and its explanation."""
     loaded = load(source, Request(**request))
-    return loaded, explain_source(loaded, "model", loaded.plan)
+    return loaded, explain_source(loaded, "model")
 
 
 def advice(explanation: Explanation, kind: str) -> Advice:

@@ -122,13 +122,14 @@ def _show(file: str, rows: list[dict[str, Any]], bound: int) -> None:
     from lowtide.base.units import both
     from lowtide.cli.screen import console, ratio
     from lowtide.cli.tables import Column, show_table
+    from lowtide.outputs.wording import cost_text
 
     out = console()
     planned = [row for row in rows if "error" not in row]
     if not planned:
         out.print(f"[bold]{escape(file)}[/]: no packer found a plan")
     least = min((row["arena_bytes"] for row in planned), default=0)
-    cheapest = min((row["cost"] for row in planned if "cost" in row), default=0.0)
+    costs = [row["cost"] for row in planned if "cost" in row]  # with a memory map, of every plan
     columns = [
         Column("packer", text=True),
         Column("hierarchy"),
@@ -145,19 +146,17 @@ def _show(file: str, rows: list[dict[str, Any]], bound: int) -> None:
             continue
         arena = row["arena_bytes"]
         verdict = "[green]optimal[/]" if arena == bound else "smallest" if arena == least else ""
-        if "cost" in row:
-            verdict = "cheapest" if row["cost"] == cheapest else ""
+        if costs:
+            verdict = "cheapest" if row["cost"] == min(costs) else ""
             verdict = "[green]proved[/]" if verdict and row["cost"] == row["cost_bound"] else verdict
         bytes, times = both(arena), ratio(arena, bound)
         table.append([row["packer"], row["hierarchy"], bytes, times, f"{row['seconds']:.3f}", verdict])
-    with_costs = any("cost" in row for row in planned)
-    if with_costs:
-        least_cost = min(row["cost_bound"] for row in planned if "cost" in row)
-        out.print(f"[bold]{escape(file)}[/]: no plan costs less than {least_cost:,.10g}; every plan verified")
-    elif planned:
-        out.print(f"[bold]{escape(file)}[/]: lower bound {both(bound)}; every plan verified")
-    if with_costs:
+    if costs:
+        least_cost = cost_text(min(row["cost_bound"] for row in planned))
+        out.print(f"[bold]{escape(file)}[/]: no plan costs less than {least_cost}; every plan verified")
         columns.insert(2, Column("cost"))
         for row, shown in zip(rows, table, strict=True):
-            shown.insert(2, f"{row['cost']:,.10g}" if "cost" in row else "-")
+            shown.insert(2, cost_text(row["cost"]) if "cost" in row else "-")
+    elif planned:
+        out.print(f"[bold]{escape(file)}[/]: lower bound {both(bound)}; every plan verified")
     show_table(out, columns, table)

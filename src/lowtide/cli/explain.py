@@ -47,7 +47,7 @@ def explain(
     from lowtide.base.errors import InputError
     from lowtide.cli.screen import working
     from lowtide.pack.hierarchy import Hierarchy
-    from lowtide.report.explain import explain_source, plan_if_any
+    from lowtide.report.explain import explain_source
     from lowtide.sources import load
 
     if json and markdown:
@@ -55,11 +55,11 @@ def explain(
     request = planned.request()
     with working(f"reading {file}", verbose=verbose):
         source = load(file, request)
-    with working("planning", verbose=verbose):
-        hierarchy = cast(Hierarchy, searched.hierarchy)
-        plan = plan_if_any(source, searched.packer, hierarchy, searched.options())
     with working("looking for the peak", verbose=verbose):
-        found = explain_source(source, file, plan, hierarchy=hierarchy, options=searched.options())
+        hierarchy = cast(Hierarchy, searched.hierarchy)
+        found = explain_source(
+            source, file, packer=searched.packer, hierarchy=hierarchy, options=searched.options()
+        )
     if json:
         typer.echo(found.to_json(), nl=False)
     elif markdown:
@@ -121,7 +121,7 @@ def _show_banks(out: Console, found: Explanation) -> None:
 
     from lowtide.base.units import both
     from lowtide.cli.tables import Column, show_table
-    from lowtide.outputs.wording import room_sentence, share
+    from lowtide.outputs.wording import cost_text, room_sentence
 
     rows = [
         [
@@ -130,8 +130,8 @@ def _show_banks(out: Console, found: Explanation) -> None:
             both(bank.capacity),
             f"{bank.buffers:,}",
             both(bank.accessed_bytes),
-            f"{bank.cost:,.10g}",
-            share(round(bank.share * 10**6), 10**6),
+            cost_text(bank.cost),
+            f"{bank.share:.1%}",
         ]
         for bank in found.banks
     ]

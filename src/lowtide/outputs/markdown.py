@@ -10,6 +10,7 @@ from lowtide.base.units import amount, both, many
 from lowtide.outputs.wording import (
     advice_sentence,
     arena_sentence,
+    cost_text,
     peak_sentences,
     room_sentence,
     share,
@@ -47,7 +48,7 @@ def explanation_to_markdown(explanation: Explanation) -> str:
     lines += [arena_sentence(explanation), ""]
     if explanation.banks:
         rows = [
-            [code(b.name), both(b.bytes), both(b.capacity), both(b.accessed_bytes), f"{b.cost:,.10g}"]
+            [code(b.name), both(b.bytes), both(b.capacity), both(b.accessed_bytes), cost_text(b.cost)]
             for b in explanation.banks
         ]
         head = ["bank", "bytes", "capacity", "accessed bytes", "cost"]

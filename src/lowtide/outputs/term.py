@@ -74,7 +74,7 @@ def picture_to_lines(
     lines = [*_bands(picture, frame, in_colour)]
     each = max(4, height // max(1, len(picture.arenas)))
     for arena in picture.arenas:
-        lines += _wrapped(_facts(picture, arena), width)
+        lines += _wrapped(_facts(arena), width)
         lines += _rectangles(arena, made, frame, each, in_colour)
         lines.append(_live(arena, frame, in_colour))
         lines.append(_peak(arena, frame, in_colour))
@@ -85,7 +85,7 @@ def picture_to_lines(
     return lines
 
 
-def _facts(picture: Picture, arena: ArenaView) -> str:
+def _facts(arena: ArenaView) -> str:
     use = arena.use
     equal = "=" if use.bytes == use.lower_bound_bytes else "≥"
     bound = "" if equal == "=" else f" {format_size(use.lower_bound_bytes)}"

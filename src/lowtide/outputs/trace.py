@@ -36,13 +36,9 @@ def picture_to_trace(picture: Picture) -> str:
         )
     lines: list[str] = []
     for arena, by_step in zip(picture.arenas, alive, strict=True):
-        lines.append(
-            _named(
-                "process_name",
-                arena.label if arena.label.startswith("bank") else f"arena {arena.id}",
-                arena.id,
-            )
-        )
+        # Unlike pictures, a trace has the memory id of an arena that is alone, as ExecuTorch's traces do.
+        name = f"arena {arena.id}" if arena.bank is None else arena.label
+        lines.append(_named("process_name", name, arena.id))
         for thread, (step, rectangles) in enumerate(zip(picture.steps, by_step, strict=True)):
             lines.append(_named("thread_name", _label(step), arena.id, thread))
             lines.append(json.dumps(_metadata("thread_sort_index", arena.id, thread, sort_index=thread)))

@@ -47,6 +47,11 @@ def waiting(alive: Alive, tick: int) -> str:
     return ("idle, " if alive.idle else "") + ", ".join(said)
 
 
+def cost_text(cost: float) -> str:
+    """What accesses cost, in the unit of the memory map: ``857,306,912``."""
+    return f"{cost:,.10g}"
+
+
 def arena_sentence(found: Explanation) -> str:
     """How much memory the plan takes, and whether a better one could take less."""
     if found.arena_bytes is None or found.lower_bound_bytes is None:
@@ -54,7 +59,7 @@ def arena_sentence(found: Explanation) -> str:
     taken = f"The plan takes {amount(found.arena_bytes)}"
     if found.banks:
         cost = sum(bank.cost for bank in found.banks)
-        return f"{taken} in {many(len(found.banks), 'bank')}, whose accesses cost {cost:,.10g} a run."
+        return f"{taken} in {many(len(found.banks), 'bank')}, whose accesses cost {cost_text(cost)} a run."
     if found.arena_bytes == found.lower_bound_bytes:
         return f"{taken}: no plan takes less."
     return f"{taken}; no plan takes less than {amount(found.lower_bound_bytes)}."
@@ -64,7 +69,7 @@ def room_sentence(room: MoreRoom) -> str:
     """What a larger bank would win."""
     moved = f"{listed(room.buffers)} would move up to it" if room.buffers else "others would move to it"
     more = f"With {amount(room.more_bytes)} more in {room.bank}"
-    return f"{more}, a run would cost {room.saves:,.10g} less: {moved}."
+    return f"{more}, a run would cost {cost_text(room.saves)} less: {moved}."
 
 
 def advice_sentence(advice: Advice) -> str:

@@ -6,7 +6,7 @@ Each answer was tried: the map is made larger on a copy, and the whole is planne
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from lowtide.api import plan_source
 from lowtide.base.errors import InfeasibleError
@@ -47,15 +47,13 @@ def bank_shares(plan: Plan) -> tuple[BankShare, ...]:
     return tuple(found)
 
 
-def more_room(
-    source: Source, plan: Plan, memory: MemoryMap, hierarchy: Hierarchy, options: Options
-) -> Iterator[MoreRoom]:
+def more_room(source: Source, plan: Plan, memory: MemoryMap, options: Options) -> Iterator[MoreRoom]:
     """What each bank but the last would win with more bytes; of what wins the same, the least."""
     for bank in memory.banks[:-1]:
         best = plan.cost or 0.0
         for part in _STEPS:
             more = -(-bank.size // part)
-            larger = _planned(source, _with(memory, bank, more), plan.packer, hierarchy, options)
+            larger = _planned(source, _with(memory, bank, more), plan, options)
             if larger is None or larger.cost is None or larger.cost >= best:
                 continue
             best = larger.cost
@@ -67,12 +65,12 @@ def _with(memory: MemoryMap, bank: Bank, more: int) -> MemoryMap:
     return replace(memory, banks=banks)
 
 
-def _planned(
-    source: Source, memory: MemoryMap, packer: str, hierarchy: Hierarchy, options: Options
-) -> Plan | None:
+def _planned(source: Source, memory: MemoryMap, plan: Plan, options: Options) -> Plan | None:
+    """A plan with another map, made as ``plan`` was; None if none was found."""
     larger = replace(source, request=replace(source.request, memory_map=memory))
+    hierarchy = cast("Hierarchy", plan.hierarchy)
     try:
-        return plan_source(larger, packer=packer, hierarchy=hierarchy, options=options)
+        return plan_source(larger, packer=plan.packer, hierarchy=hierarchy, options=options)
     except InfeasibleError:
         return None
 

@@ -13,7 +13,7 @@ from lowtide.pack.registry import Options
 from lowtide.pack.techniques import Techniques
 from lowtide.report.advice import Adviser
 from lowtide.report.banks import bank_shares, more_room
-from lowtide.report.findings import Explanation
+from lowtide.report.findings import Explanation, MoreRoom
 from lowtide.report.peaks import find_peaks
 from lowtide.report.shares import shares
 from lowtide.sources import load, make_request
@@ -53,37 +53,31 @@ def explain(
     """
     if name is None:
         name = os.path.basename(source) if isinstance(source, (str, os.PathLike)) else type(source).__name__
-    loaded = load(source, make_request(request))
     options = Options(timeout=timeout, seed=seed, threads=threads)
     return explain_source(
-        loaded, name, plan_if_any(loaded, packer, hierarchy, options), hierarchy=hierarchy, options=options
+        load(source, make_request(request)), name, packer=packer, hierarchy=hierarchy, options=options
     )
-
-
-def plan_if_any(source: Source, packer: str, hierarchy: Hierarchy, options: Options) -> Plan | None:
-    """The plan of a source, its own or a new one; None if none fits the capacity."""
-    if source.plan is not None:
-        return source.plan
-    try:
-        return plan_source(source, packer=packer, hierarchy=hierarchy, options=options)
-    except InfeasibleError:
-        return None
 
 
 def explain_source(
     source: Source,
     name: str,
-    made: Plan | None,
     *,
+    packer: str = "auto",
     hierarchy: Hierarchy = "joint",
     options: Options | None = None,
 ) -> Explanation:
-    """As explain, for what was loaded, and its plan if there is one; see ``plan_if_any``.
+    """As explain, for what was loaded.
 
     With a memory map peaks are those of the whole as if there were one bank: what is alive does not depend on
     where it lies.
     """
     program, plan, flow, memory = source.program, source.plan, source.flow, source.request.memory_map
+    options = options or Options()
+    made = plan or _plan(source, packer, hierarchy, options)
+    room: tuple[MoreRoom, ...] = ()
+    if made is not None and plan is None and memory is not None:  # a plan that there was is taken as it is
+        room = tuple(more_room(source, made, memory, options))
     problem = source.problem if plan is None else plan.problem
     if program is not None:
         flow = lower(program)
@@ -98,9 +92,15 @@ def explain_source(
         advice=adviser.run(plan, source.contents),
         memory=shares(source),
         banks=() if made is None else bank_shares(made),
-        more_room=()
-        if made is None or memory is None or source.plan is not None  # a plan is taken as it is
-        else tuple(more_room(source, made, memory, hierarchy, options or Options())),
+        more_room=room,
         arena_bytes=None if made is None else made.arena_bytes,
         lower_bound_bytes=None if made is None else made.lower_bound_bytes,
     )
+
+
+def _plan(source: Source, packer: str, hierarchy: Hierarchy, options: Options) -> Plan | None:
+    """A plan of the source; None if none fits the capacity."""
+    try:
+        return plan_source(source, packer=packer, hierarchy=hierarchy, options=options)
+    except InfeasibleError:
+        return None

@@ -121,6 +121,7 @@ def _arena(arena: ArenaView) -> dict[str, Any]:
     rectangles = arena.rectangles
     return {
         "id": arena.id,
+        "name": str(arena.id) if arena.bank is None else arena.bank,
         "label": arena.label,
         "bytes": arena.use.bytes,
         "live_peak": arena.peak[2],

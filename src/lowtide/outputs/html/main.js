@@ -301,7 +301,7 @@ byId("keys").addEventListener("click", () => byId("help").showModal());
 byId("colour").append(...data.colourings.map(({ by }, k) => element("option", { value: String(k) }, by)));
 byId("colour").addEventListener("change", (event) => chooseColouring(Number(event.target.value)));
 byId("arena-field").hidden = arenas.length < 2;
-byId("arena").append(element("option", { value: "-1" }, "all"), ...arenas.map(({ label }, a) => element("option", { value: String(a) }, label.replace(/^(arena|bank) /, ""))));
+byId("arena").append(element("option", { value: "-1" }, "all"), ...arenas.map(({ name }, a) => element("option", { value: String(a) }, name)));
 byId("arena").addEventListener("change", (event) => chooseArena(Number(event.target.value)));
 prefersDark.addEventListener("change", (event) => {
   if (chosen) return;

@@ -54,8 +54,7 @@ def _arenas(plan: Plan) -> tuple[ArenaView, ...]:
         found[buffer.arena].extend(
             Rectangle(position, start, stop, offset, buffer.size) for start, stop in buffer.lifetime
         )
-    banks = {bank.mem_id: f"bank {bank.name}" for bank in plan.banks}
-    alone = len(plan.uses) == 1
+    banks = {bank.mem_id: bank.name for bank in plan.banks}
     views = []
     for arena, use in zip(plan.problem.arenas, plan.uses, strict=True):
         # A bank may be far larger than what is in it: its end would leave no room for that.
@@ -67,7 +66,8 @@ def _arenas(plan: Plan) -> tuple[ArenaView, ...]:
                 reserved=arena.reserved,
                 rectangles=tuple(found[arena.id]),
                 live=_live(plan, arena),
-                label=banks.get(arena.id, "arena" if alone else f"arena {arena.id}"),
+                bank=banks.get(arena.id),
+                alone=len(plan.uses) == 1,
             )
         )
     return tuple(views)

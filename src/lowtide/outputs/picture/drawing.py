@@ -56,7 +56,8 @@ class ArenaView:
         reserved: bytes at the bottom that no buffer may use.
         rectangles: by buffer, then by start; buffers of no bytes have flat ones.
         live: live bytes over time, the reserved ones included; bytes that live buffers may share count once.
-        label: what a picture calls it: a bank by its name, an arena by its memory id if there are several.
+        bank: name of the bank that it is, of a plan with a memory map.
+        alone: whether there is no other arena.
     """
 
     use: ArenaUse
@@ -64,7 +65,15 @@ class ArenaView:
     reserved: int
     rectangles: tuple[Rectangle, ...]
     live: Curve
-    label: str = "arena"
+    bank: str | None = None
+    alone: bool = True
+
+    @property
+    def label(self) -> str:
+        """What a picture calls it: a bank by its name, an arena by its memory id if there are several."""
+        if self.bank is not None:
+            return f"bank {self.bank}"
+        return "arena" if self.alone else f"arena {self.id}"
 
     @property
     def id(self) -> int:

@@ -151,10 +151,10 @@ def _draw_arena(axes: Axes, picture: Picture, arena: ArenaView, made: Colouring,
         inside.append((picture.stop, inside[-1][1]))
         (line,) = axes.step(*zip(*inside, strict=True), where="post", color=inks.ink, linewidth=1.3)
         line.set_gid(f"live-{arena.id}")
-    _draw_lines(axes, picture, arena, inks)
+    _draw_lines(axes, arena, inks)
 
 
-def _draw_lines(axes: Axes, picture: Picture, arena: ArenaView, inks: Inks) -> None:
+def _draw_lines(axes: Axes, arena: ArenaView, inks: Inks) -> None:
     """Arena, bound and capacity, with the peak; what is equal shares a label."""
     use = arena.use
     axes.axhline(use.bytes, color=inks.ink, linewidth=1.2)
