@@ -56,6 +56,7 @@ class DeviceMemory:
         parts: every kind of memory, pool by pool.
         savings: what would take less, most bytes first.
         notes: what the figures take for granted, for people.
+        settings: what a firmware project calls its pools, and the bytes that each must have.
     """
 
     device: str
@@ -63,6 +64,7 @@ class DeviceMemory:
     parts: tuple[RamPart, ...]
     savings: tuple[Saving, ...] = ()
     notes: tuple[str, ...] = ()
+    settings: tuple[tuple[str, int], ...] = ()
 
     def pool_bytes(self, pool: Pool) -> int:
         """Bytes of RAM of one pool, as far as they are told."""

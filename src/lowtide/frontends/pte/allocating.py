@@ -8,7 +8,7 @@ nothing from either.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lowtide.frontends.pte.structures import MOST_DIMENSIONS
@@ -43,11 +43,13 @@ class Target:
         structures: sizes there.
         runtime: which loads it.
         pool: bytes of the pool for temporary memory; None if the runtime is given none.
+        handles: what backends take for each delegate, by name.
     """
 
     structures: Mapping[str, Structure]
     runtime: Runtime
     pool: int | None
+    handles: Mapping[str, Structure] = field(default_factory=dict)
 
     def some(self, what: str, structure: str, count: int = 1) -> Allocation:
         """Some structures in a row."""
@@ -85,7 +87,7 @@ def filled(allocations: Iterable[Allocation], start: int = 0) -> int:
 def allocations(
     file: PteFile, method: Method, target: Target, *, without: Collection[int] = ()
 ) -> Iterator[Allocation]:
-    """What loading a method takes from the method allocator, what backends take for themselves left out.
+    """What loading a method takes from the method allocator.
 
     Args:
         file: which holds it.
@@ -156,6 +158,8 @@ def _delegates(file: PteFile, method: Method, target: Target) -> Iterator[Alloca
     for delegate in delegates:
         if delegate.compile_specs is not None:
             yield target.some("delegates", "compile_spec", len(delegate.compile_specs))
+        if handle := target.handles.get(delegate.id):
+            yield Allocation("delegates' handles", *handle)
 
 
 def has_external_data(method: Method) -> bool:
