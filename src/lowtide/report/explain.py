@@ -15,6 +15,7 @@ from lowtide.report.advice import Adviser
 from lowtide.report.banks import bank_shares, more_room
 from lowtide.report.findings import Explanation
 from lowtide.report.peaks import find_peaks
+from lowtide.report.ram import told_memory
 from lowtide.report.shares import shares
 from lowtide.sources import load, make_request
 
@@ -82,6 +83,9 @@ def explain_source(
 
     With a memory map peaks are those of the whole as if there were one bank: what is alive does not depend on
     where it lies.
+
+    Raises:
+        InputError: the request names a device, and the source does not tell what it takes there.
     """
     program, plan, flow, memory = source.program, source.plan, source.flow, source.request.memory_map
     problem = source.problem if plan is None else plan.problem
@@ -103,4 +107,5 @@ def explain_source(
         else tuple(more_room(source, made, memory, hierarchy, options or Options())),
         arena_bytes=None if made is None else made.arena_bytes,
         lower_bound_bytes=None if made is None else made.lower_bound_bytes,
+        ram=told_memory(source),
     )
