@@ -1,6 +1,6 @@
 """What ExecuTorch's runtime allocates when it loads a method: sizes of its structures, and rules, by version.
 
-Each figure was printed by the runtime's own headers (``tools/measure_runtime_memory.py``), for 64-bit Linux and
+Each figure was printed by the runtime's own headers (``tools/executorch_memory``), for 64-bit Linux and
 for the 32-bit procedure call standard of Arm, which Cortex-M follows.
 """
 

@@ -1,4 +1,8 @@
-"""Programs whose loading is measured: the tests' models, held-out ones, and one for every kind of value."""
+"""Programs whose loading is measured: the tests' models, held-out ones, and one for every kind of value.
+
+PyTorch leaves checks of inputs out of a graph only where a file in the call stack has ``executorch`` in its path, and
+the Cortex-M backend does not lower such checks: hence the name of this folder.
+"""
 
 from __future__ import annotations
 

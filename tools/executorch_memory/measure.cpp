@@ -206,24 +206,40 @@ void measure(
   CountingAllocator temp(static_cast<uint32_t>(temp_size), temp_size == 0 ? nullptr : temp_memory.data());
   MemoryManager manager(&method_allocator, &planned, pool == "none" ? nullptr : &temp);
 
-  auto method = program.load_method(
-      plan->name()->c_str(),
-      &manager,
-      nullptr,
-      external.empty() ? nullptr : &external,
-      nullptr,
-      {kernels.data(), kernels.size()});
+  auto load = [&](MemoryManager& memory) {
+    return program.load_method(
+        plan->name()->c_str(),
+        &memory,
+        nullptr,
+        external.empty() ? nullptr : &external,
+        nullptr,
+        {kernels.data(), kernels.size()});
+  };
+  auto method = load(manager);
   std::printf("{\"file\": \"%s\", \"method\": \"%s\", \"pool\": \"%s\", ", file, plan->name()->c_str(), pool.c_str());
   if (!method.ok()) {
     std::printf("\"error\": %u}\n", static_cast<unsigned>(method.error()));
     return;
   }
   std::printf(
-      "\"method_bytes\": %zu, \"method_count\": %zu, \"digest\": \"%016llx\", \"temp_bytes\": %zu}\n",
+      "\"method_bytes\": %zu, \"method_count\": %zu, \"digest\": \"%016llx\", \"temp_bytes\": %zu, ",
       method_allocator.most,
       method_allocator.count,
       static_cast<unsigned long long>(method_allocator.digest),
       temp.most);
+
+  // Once more as Arm's executor_runner does it: planned buffers and values of inputs come from the same pool.
+  static Memory runner_memory(kPoolBytes);
+  CountingAllocator runner_allocator(kPoolBytes, runner_memory.data());
+  for (auto& span : spans) {
+    span = {static_cast<uint8_t*>(runner_allocator.allocate(span.size(), 16)), span.size()};
+  }
+  HierarchicalAllocator runner_planned({spans.data(), spans.size()});
+  temp.reset();
+  MemoryManager runner_manager(&runner_allocator, &runner_planned, pool == "none" ? nullptr : &temp);
+  auto again = load(runner_manager);
+  runner_allocator.allocateList<EValue>(again.ok() ? again->method_meta().num_inputs() : 0);
+  std::printf("\"runner_bytes\": %zu}\n", runner_allocator.most);
 }
 
 void measure_file(const char* path, const std::vector<std::string>& pools) {
@@ -259,34 +275,45 @@ struct ChainLike {
   OpFunction* kernels;
 };
 
-template <typename T>
-void show(const char* name, const char* end = ", ") {
-  std::printf("\"%s\": [%zu, %zu]%s", name, sizeof(T), alignof(T), end);
-}
+#define FOR_STRUCTURES(DO)                                       \
+  DO(pointer, void*)                                             \
+  DO(value, EValue)                                              \
+  DO(flag, bool)                                                 \
+  DO(integer, int64_t)                                           \
+  DO(size, int32_t)                                              \
+  DO(order, uint8_t)                                             \
+  DO(tensor, executorch::aten::Tensor)                           \
+  DO(optional_tensor, std::optional<executorch::aten::Tensor>)   \
+  DO(tensor_impl, executorch::aten::TensorImpl)                  \
+  DO(boxed_list, BoxedEvalueList<int64_t>)                       \
+  DO(array, ArrayRef<double>)                                    \
+  DO(external, deserialization::NamedData)                       \
+  DO(delegate, BackendDelegateLike)                              \
+  DO(compile_spec, CompileSpec)                                  \
+  DO(merged_data_map, internal::MergedDataMap)                   \
+  DO(chain, ChainLike)                                           \
+  DO(kernel, OpFunction)                                         \
+  DO(arguments, InstructionArgs)                                 \
+  DO(tensor_meta, TensorMeta)                                    \
+  DO(platform_allocator, internal::PlatformMemoryAllocator)
 
 void show_structures() {
-  std::printf("{");
-  show<void*>("pointer");
-  show<EValue>("value");
-  show<bool>("flag");
-  show<int64_t>("integer");
-  show<int32_t>("size");
-  show<uint8_t>("order");
-  show<executorch::aten::Tensor>("tensor");
-  show<std::optional<executorch::aten::Tensor>>("optional_tensor");
-  show<executorch::aten::TensorImpl>("tensor_impl");
-  show<BoxedEvalueList<int64_t>>("boxed_list");
-  show<ArrayRef<double>>("array");
-  show<deserialization::NamedData>("external");
-  show<BackendDelegateLike>("delegate");
-  show<CompileSpec>("compile_spec");
-  show<internal::MergedDataMap>("merged_data_map");
-  show<ChainLike>("chain");
-  show<OpFunction>("kernel");
-  show<InstructionArgs>("arguments");
-  show<TensorMeta>("tensor_meta");
-  show<internal::PlatformMemoryAllocator>("platform_allocator", "}\n");
+  const char* before = "{";
+#define SHOW(name, ...)                                                                          \
+  std::printf("%s\"" #name "\": [%zu, %zu]", before, sizeof(__VA_ARGS__), alignof(__VA_ARGS__)); \
+  before = ", ";
+  FOR_STRUCTURES(SHOW)
+  std::printf("}\n");
 }
+
+#ifdef EXPECTED_STRUCTURES
+// For targets that nothing here runs: name_size and name_alignment of each are constants in this header.
+#include EXPECTED_STRUCTURES
+#define EXPECT(name, ...)                                             \
+  static_assert(sizeof(__VA_ARGS__) == name##_size, #name " size");   \
+  static_assert(alignof(__VA_ARGS__) == name##_alignment, #name " alignment");
+FOR_STRUCTURES(EXPECT)
+#endif
 
 } // namespace
 
