@@ -4,7 +4,8 @@
 //
 // POOLS are sizes of the pool for temporary memory, with commas between them; "none" for a runtime without one. A
 // line of JSON for each file, method and pool. Kernels and backends are stand-ins that do nothing: nothing runs.
-// Without a file it prints the sizes and alignments of the structures that the runtime allocates.
+// Without a file it prints the sizes and alignments of the structures that the runtime allocates. Built with
+// RUN_KERNELS, and linked with libraries of kernels and backends, it runs every method once, on zeros.
 
 #include <cstdint>
 #include <cstdio>
@@ -20,6 +21,7 @@
 
 #include <executorch/extension/data_loader/buffer_data_loader.h>
 #include <executorch/runtime/backend/interface.h>
+#include <executorch/runtime/core/exec_aten/util/tensor_util.h>
 #include <executorch/runtime/executor/merged_data_map.h>
 #include <executorch/runtime/executor/method.h>
 #include <executorch/runtime/executor/platform_memory_allocator.h>
@@ -170,6 +172,28 @@ void register_backends(const executorch_flatbuffer::Program* program) {
   }
 }
 
+// Runs a method whose inputs are zeros; -1 if it fails, or else the temporary memory that was asked for.
+long run(Method& method, CountingAllocator& temp) {
+  temp.most = 0;
+  std::vector<std::unique_ptr<Memory>> given;
+  for (size_t i = 0; i < method.inputs_size(); ++i) {
+    EValue input = method.get_input(i);
+    if (input.isTensor()) {
+      auto tensor = input.toTensor();
+      given.push_back(std::make_unique<Memory>(tensor.nbytes()));
+      if (tensor.mutable_data_ptr() == nullptr &&
+          executorch::runtime::internal::set_tensor_data(tensor, given.back()->data(), tensor.nbytes()) != Error::Ok) {
+        return -1;
+      }
+      std::memset(tensor.mutable_data_ptr(), 0, tensor.nbytes());
+    }
+    if (method.set_input(input, i) != Error::Ok) {
+      return -1;
+    }
+  }
+  return method.execute() == Error::Ok ? static_cast<long>(temp.most) : -1;
+}
+
 void measure(
     const char* file,
     const Program& program,
@@ -185,9 +209,11 @@ void measure(
     names.insert(name);
   }
   std::vector<Kernel> kernels;
+#ifndef RUN_KERNELS
   for (const auto& name : names) {
     kernels.push_back(Kernel(name.c_str(), stand_in_kernel));
   }
+#endif
 
   std::vector<std::unique_ptr<Memory>> arenas;
   std::vector<Span<uint8_t>> spans;
@@ -228,6 +254,9 @@ void measure(
       static_cast<unsigned long long>(method_allocator.digest),
       temp.most);
 
+#ifdef RUN_KERNELS
+  std::printf("\"running_bytes\": %ld, ", run(method.get(), temp));
+#endif
   // Once more as Arm's executor_runner does it: planned buffers and values of inputs come from the same pool.
   static Memory runner_memory(kPoolBytes);
   CountingAllocator runner_allocator(kPoolBytes, runner_memory.data());

@@ -43,6 +43,8 @@ SOURCES = (
     "runtime/kernel/operator_registry",
     "schema/extended_header",
 )
+XNNPACK = ("-lexecutorch_backend_xnnpack", "-lexecutorch_threadpool")
+KERNELS = ("-lexecutorch_kernels_optimized", "-lexecutorch_kernels_quantized")
 FLAGS = ("-std=c++17", "-O1", "-w", "-Wno-psabi", "-DC10_USING_CUSTOM_GENERATED_MACROS", "-DET_LOG_ENABLED=0")
 
 
@@ -126,14 +128,21 @@ def builds(sources: dict[str, Path], flatbuffers: Path, folder: Path) -> Iterato
         shown = subprocess.run(run, capture_output=True, text=True, check=True).stdout
         check_cortex_m(json.loads(shown), includes, folder / version)
         yield Build("cortex-m", version, "source", run)
+    newest = list(sources)[-1]
+    yield Build("host", newest, "installed", installed(includes, folder / "installed"))
+    xnnpack = installed(includes, folder / "installed-xnnpack", *XNNPACK)
+    yield Build("host", newest, "installed, with XNNPACK", xnnpack)
+    running = installed(includes, folder / "installed-kernels", *XNNPACK, *KERNELS, "-DRUN_KERNELS")
+    yield Build("host", newest, "installed, with kernels", running)
+
+
+def installed(includes: list[str], out: Path, *more: str) -> tuple[str, ...]:
+    """What measures the library of the installed ExecuTorch."""
     library = str(files("executorch") / "lib")
-    for backend in ((), ("-lexecutorch_backend_xnnpack", "-lexecutorch_threadpool")):
-        out = folder / f"installed{len(backend)}"
-        link = [f"-L{library}", "-Wl,--no-as-needed", *backend, "-lexecutorch", f"-Wl,-rpath,{library}"]
-        command = ["g++", *FLAGS, *includes, str(HERE / "measure.cpp"), *link, "-Wl,--allow-shlib-undefined"]
-        subprocess.run([*command, "-o", str(out)], check=True)
-        origin = "installed, with XNNPACK" if backend else "installed"
-        yield Build("host", list(sources)[-1], origin, (str(out),))
+    link = [f"-L{library}", "-Wl,--no-as-needed", *more, "-lexecutorch", f"-Wl,-rpath,{library}"]
+    command = ["g++", *FLAGS, *includes, str(HERE / "measure.cpp"), *link, "-Wl,--allow-shlib-undefined"]
+    subprocess.run([*command, "-o", str(out)], check=True)
+    return (str(out),)
 
 
 def measured(build: Build, paths: list[Path]) -> Iterator[dict[str, Any]]:
@@ -166,6 +175,7 @@ def main() -> int:
     paths = sorted(given.corpus.glob("*.pte"))
     structures: dict[str, Any] = {}
     rows: dict[str, dict[str, Any]] = {}
+    ran: dict[str, int] = {}
     for build in builds(sources, given.flatbuffers, given.build.resolve()):
         asked = subprocess.run(build.command, capture_output=True, text=True, check=True).stdout
         structures[f"{build.device}, {build.runtime}, {build.origin}"] = json.loads(asked)
@@ -177,13 +187,17 @@ def main() -> int:
             keys = ("method_bytes", "method_count", "digest", "temp_bytes", "runner_bytes")
             figures = row.get("error") or [row[key] for key in keys]
             name = f"{Path(row['file']).name}: {row['method']}"
+            if row.get("running_bytes", -1) >= 0 and row["pool"] == POOLS[-1]:
+                ran[name] = row["running_bytes"]
+            if "kernels" in build.origin:
+                continue
             by_pool = rows.setdefault(name, {}).setdefault(f"{build.device}, {build.runtime}, {build.origin}", {})
             by_pool[row["pool"]] = figures
             count += 1
         print(f"{build.device}, {build.runtime}, {build.origin}: {count} loads", file=sys.stderr)
     DATA.mkdir(exist_ok=True)
     grouped = {name: _grouped(found) for name, found in rows.items()}
-    text = f'{{"structures": {{\n{_lines(structures)}\n}}, "methods": {{\n{_lines(grouped)}\n}}}}\n'
+    text = f'{{"structures": {{\n{_lines(structures)}\n}},\n"ran": {{\n{_lines(ran)}\n}},\n"methods": {{\n{_lines(grouped)}\n}}}}\n'
     (DATA / "runtime_memory.json").write_text(text)
     write_programs(paths)
     return 0
