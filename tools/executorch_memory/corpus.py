@@ -1,7 +1,7 @@
 """Programs whose loading is measured: the tests' models, held-out ones, and one for every kind of value.
 
-PyTorch leaves checks of inputs out of a graph only where a file in the call stack has ``executorch`` in its path, and
-the Cortex-M backend does not lower such checks: hence the name of this folder.
+PyTorch leaves checks of inputs out of a graph only where a file in the call stack has ``executorch`` in its
+path, and the Cortex-M backend does not lower such checks: hence the name of this folder.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _both(name: str, model: nn.Module, inputs: tuple[torch.Tensor, ...]) -> Iter
     for suffix, planning in (("-stock", StockPass()), ("", MemoryPlanningPass())):
         try:
             yield f"{name}{suffix}", lower(edge, planning).buffer
-        except Exception as error:
+        except Exception as error:  # noqa: PERF203
             print(f"{name}{suffix}: left out, it is not lowered: {type(error).__name__}", file=sys.stderr)
 
 
@@ -91,7 +91,11 @@ def held_out() -> dict[str, Callable[[], tuple[nn.Module, tuple[torch.Tensor, ..
         ),
         "regnet": lambda: image(
             t.RegNetConfig(
-                embedding_size=8, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 2, 1], groups_width=8, num_labels=4
+                embedding_size=8,
+                hidden_sizes=[8, 16, 24, 32],
+                depths=[1, 1, 2, 1],
+                groups_width=8,
+                num_labels=4,
             ),
             t.RegNetForImageClassification,
         ),
@@ -151,9 +155,7 @@ SPECIALS: dict[str, Callable[[], bytes]] = {
         torch.randn(4, 8),
         dynamic_shapes={"inputs": ({0: Dim("n", max=16)},) * 2},
     ),
-    "optional_list": lambda: _made(
-        lambda x, i: x[:, i] + 1, torch.randn(3, 4, 5), torch.tensor([0, 2])
-    ),
+    "optional_list": lambda: _made(lambda x, i: x[:, i] + 1, torch.randn(3, 4, 5), torch.tensor([0, 2])),
     "tensor_lists": lambda: _made(
         lambda x, y: torch.cat([*torch.split(x, 2), torch.stack([y, y]), torch.stack((y, y + 1))]),
         torch.randn(4, 3),

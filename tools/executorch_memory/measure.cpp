@@ -2,22 +2,11 @@
 //
 //     measure POOLS FILE...
 //
-// POOLS are sizes of the pool for temporary memory, with commas between them; "none" for a runtime without one. A
-// line of JSON for each file, method and pool. Kernels and backends are stand-ins that do nothing: nothing runs.
-// Without a file it prints the sizes and alignments of the structures that the runtime allocates. Built with
-// RUN_KERNELS, and linked with libraries of kernels and backends, it runs every method once, on zeros.
-
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-#include <map>
-#include <memory>
-#include <set>
-#include <string>
-#include <vector>
+// POOLS are sizes of the pool for temporary memory, with commas between them; "none" for a runtime without
+// one. A line of JSON for each file, method and pool. Kernels and backends are stand-ins that do nothing:
+// nothing runs. Without a file it prints the sizes and alignments of the structures that the runtime
+// allocates. Built with RUN_KERNELS, and linked with libraries of kernels and backends, it runs every method
+// once, on zeros.
 
 #include <executorch/extension/data_loader/buffer_data_loader.h>
 #include <executorch/runtime/backend/interface.h>
@@ -30,6 +19,18 @@
 #include <executorch/runtime/kernel/operator_registry.h>
 #include <executorch/runtime/platform/runtime.h>
 #include <executorch/schema/program_generated.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
 using namespace executorch::runtime;
 using executorch::extension::BufferDataLoader;
@@ -82,9 +83,7 @@ class CountingAllocator final : public MemoryAllocator {
 // A backend that takes any blob and allocates nothing.
 class StandInBackend final : public BackendInterface {
  public:
-  bool is_available() const override {
-    return true;
-  }
+  bool is_available() const override { return true; }
   Result<DelegateHandle*> init(BackendInitContext&, FreeableBuffer*, ArrayRef<CompileSpec>) const override {
     return static_cast<DelegateHandle*>(nullptr);
   }
@@ -110,19 +109,16 @@ class ExternalData final : public NamedDataMap {
     }
   }
 
-  bool empty() const {
-    return tensors_.empty();
-  }
+  bool empty() const { return tensors_.empty(); }
   Result<const TensorLayout> get_tensor_layout(std::string_view key) const override {
     auto found = tensors_.find(std::string(key));
     if (found == tensors_.end()) {
       return Error::NotFound;
     }
     const auto* tensor = found->second;
-    return TensorLayout::create(
-        Span<const int32_t>(tensor->sizes()->data(), tensor->sizes()->size()),
-        Span<const uint8_t>(tensor->dim_order()->data(), tensor->dim_order()->size()),
-        static_cast<executorch::aten::ScalarType>(tensor->scalar_type()));
+    return TensorLayout::create(Span<const int32_t>(tensor->sizes()->data(), tensor->sizes()->size()),
+                                Span<const uint8_t>(tensor->dim_order()->data(), tensor->dim_order()->size()),
+                                static_cast<executorch::aten::ScalarType>(tensor->scalar_type()));
   }
   Result<FreeableBuffer> get_data(std::string_view key) const override {
     auto layout = get_tensor_layout(key);
@@ -131,12 +127,8 @@ class ExternalData final : public NamedDataMap {
     }
     return FreeableBuffer(this, layout->nbytes(), nullptr);
   }
-  Error load_data_into(std::string_view, void*, size_t) const override {
-    return Error::Ok;
-  }
-  Result<uint32_t> get_num_keys() const override {
-    return static_cast<uint32_t>(tensors_.size());
-  }
+  Error load_data_into(std::string_view, void*, size_t) const override { return Error::Ok; }
+  Result<uint32_t> get_num_keys() const override { return static_cast<uint32_t>(tensors_.size()); }
   Result<const char*> get_key(uint32_t index) const override {
     auto found = tensors_.begin();
     std::advance(found, index);
@@ -182,7 +174,8 @@ long run(Method& method, CountingAllocator& temp) {
       auto tensor = input.toTensor();
       given.push_back(std::make_unique<Memory>(tensor.nbytes()));
       if (tensor.mutable_data_ptr() == nullptr &&
-          executorch::runtime::internal::set_tensor_data(tensor, given.back()->data(), tensor.nbytes()) != Error::Ok) {
+          executorch::runtime::internal::set_tensor_data(tensor, given.back()->data(), tensor.nbytes()) !=
+              Error::Ok) {
         return -1;
       }
       std::memset(tensor.mutable_data_ptr(), 0, tensor.nbytes());
@@ -194,12 +187,8 @@ long run(Method& method, CountingAllocator& temp) {
   return method.execute() == Error::Ok ? static_cast<long>(temp.most) : -1;
 }
 
-void measure(
-    const char* file,
-    const Program& program,
-    const executorch_flatbuffer::ExecutionPlan* plan,
-    const ExternalData& external,
-    const std::string& pool) {
+void measure(const char* file, const Program& program, const executorch_flatbuffer::ExecutionPlan* plan,
+             const ExternalData& external, const std::string& pool) {
   std::set<std::string> names;
   for (const auto* op : *plan->operators()) {
     std::string name = op->name()->str();
@@ -233,26 +222,20 @@ void measure(
   MemoryManager manager(&method_allocator, &planned, pool == "none" ? nullptr : &temp);
 
   auto load = [&](MemoryManager& memory) {
-    return program.load_method(
-        plan->name()->c_str(),
-        &memory,
-        nullptr,
-        external.empty() ? nullptr : &external,
-        nullptr,
-        {kernels.data(), kernels.size()});
+    return program.load_method(plan->name()->c_str(), &memory, nullptr,
+                               external.empty() ? nullptr : &external, nullptr,
+                               {kernels.data(), kernels.size()});
   };
   auto method = load(manager);
-  std::printf("{\"file\": \"%s\", \"method\": \"%s\", \"pool\": \"%s\", ", file, plan->name()->c_str(), pool.c_str());
+  std::printf("{\"file\": \"%s\", \"method\": \"%s\", \"pool\": \"%s\", ", file, plan->name()->c_str(),
+              pool.c_str());
   if (!method.ok()) {
     std::printf("\"error\": %u}\n", static_cast<unsigned>(method.error()));
     return;
   }
-  std::printf(
-      "\"method_bytes\": %zu, \"method_count\": %zu, \"digest\": \"%016llx\", \"temp_bytes\": %zu, ",
-      method_allocator.most,
-      method_allocator.count,
-      static_cast<unsigned long long>(method_allocator.digest),
-      temp.most);
+  std::printf("\"method_bytes\": %zu, \"method_count\": %zu, \"digest\": \"%016llx\", \"temp_bytes\": %zu, ",
+              method_allocator.most, method_allocator.count,
+              static_cast<unsigned long long>(method_allocator.digest), temp.most);
 
 #ifdef RUN_KERNELS
   std::printf("\"running_bytes\": %ld, ", run(method.get(), temp));
@@ -304,26 +287,26 @@ struct ChainLike {
   OpFunction* kernels;
 };
 
-#define FOR_STRUCTURES(DO)                                       \
-  DO(pointer, void*)                                             \
-  DO(value, EValue)                                              \
-  DO(flag, bool)                                                 \
-  DO(integer, int64_t)                                           \
-  DO(size, int32_t)                                              \
-  DO(order, uint8_t)                                             \
-  DO(tensor, executorch::aten::Tensor)                           \
-  DO(optional_tensor, std::optional<executorch::aten::Tensor>)   \
-  DO(tensor_impl, executorch::aten::TensorImpl)                  \
-  DO(boxed_list, BoxedEvalueList<int64_t>)                       \
-  DO(array, ArrayRef<double>)                                    \
-  DO(external, deserialization::NamedData)                       \
-  DO(delegate, BackendDelegateLike)                              \
-  DO(compile_spec, CompileSpec)                                  \
-  DO(merged_data_map, internal::MergedDataMap)                   \
-  DO(chain, ChainLike)                                           \
-  DO(kernel, OpFunction)                                         \
-  DO(arguments, InstructionArgs)                                 \
-  DO(tensor_meta, TensorMeta)                                    \
+#define FOR_STRUCTURES(DO)                                     \
+  DO(pointer, void*)                                           \
+  DO(value, EValue)                                            \
+  DO(flag, bool)                                               \
+  DO(integer, int64_t)                                         \
+  DO(size, int32_t)                                            \
+  DO(order, uint8_t)                                           \
+  DO(tensor, executorch::aten::Tensor)                         \
+  DO(optional_tensor, std::optional<executorch::aten::Tensor>) \
+  DO(tensor_impl, executorch::aten::TensorImpl)                \
+  DO(boxed_list, BoxedEvalueList<int64_t>)                     \
+  DO(array, ArrayRef<double>)                                  \
+  DO(external, deserialization::NamedData)                     \
+  DO(delegate, BackendDelegateLike)                            \
+  DO(compile_spec, CompileSpec)                                \
+  DO(merged_data_map, internal::MergedDataMap)                 \
+  DO(chain, ChainLike)                                         \
+  DO(kernel, OpFunction)                                       \
+  DO(arguments, InstructionArgs)                               \
+  DO(tensor_meta, TensorMeta)                                  \
   DO(platform_allocator, internal::PlatformMemoryAllocator)
 
 void show_structures() {
@@ -338,13 +321,13 @@ void show_structures() {
 #ifdef EXPECTED_STRUCTURES
 // For targets that nothing here runs: name_size and name_alignment of each are constants in this header.
 #include EXPECTED_STRUCTURES
-#define EXPECT(name, ...)                                             \
-  static_assert(sizeof(__VA_ARGS__) == name##_size, #name " size");   \
+#define EXPECT(name, ...)                                           \
+  static_assert(sizeof(__VA_ARGS__) == name##_size, #name " size"); \
   static_assert(alignof(__VA_ARGS__) == name##_alignment, #name " alignment");
 FOR_STRUCTURES(EXPECT)
 #endif
 
-} // namespace
+}  // namespace
 
 int main(int argc, char** argv) {
   runtime_init();

@@ -4,11 +4,11 @@
     python tools/executorch_memory/measure.py CORPUS --flatbuffers CHECKOUT \\
         --source 1.4=CHECKOUT --source 1.5=CHECKOUT
 
-Sources are checkouts of ``pytorch/executorch`` at the versions' tags, and of ``google/flatbuffers`` at the commit that
-they name. For a 64-bit host g++ builds them; for 32 bits of Arm ``arm-linux-gnueabihf-g++`` does, and ``qemu-arm-static``
-runs it; that ``arm-none-eabi-g++`` has the same sizes for Cortex-M is checked as it compiles. The library inside the
-installed ExecuTorch is measured as well. Writes ``tests/data/runtime_memory.json``, and
-the programs without their constants beside it.
+Sources are checkouts of ``pytorch/executorch`` at the versions, and of ``google/flatbuffers`` at the commit
+that they name. For a 64-bit host g++ builds them; for 32 bits of Arm ``arm-linux-gnueabihf-g++`` does, and
+``qemu-arm-static`` runs it; that ``arm-none-eabi-g++`` has the same sizes for Cortex-M is checked as it
+compiles. The library inside the installed ExecuTorch is measured as well. Writes
+``tests/data/runtime_memory.json``, and the programs without their constants beside it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,15 @@ from lowtide.frontends.pte.reading import open_pte
 
 HERE = Path(__file__).parent
 DATA = HERE.parents[1] / "tests" / "data"
+KEYS = ("method_bytes", "method_count", "digest", "temp_bytes", "runner_bytes")
 POOLS = ("none", "0", "64", "300", str(1 << 20))
 
 SOURCES = (
     *(f"runtime/executor/{name}" for name in ("method", "method_meta", "program", "program_validation")),
-    *(f"runtime/executor/{name}" for name in ("pte_data_map", "tensor_parser_portable", "tensor_parser_exec_aten")),
-    *(f"runtime/platform/{name}" for name in ("abort", "log", "platform", "profiler", "runtime", "default/posix")),
+    *(f"runtime/executor/{name}" for name in ("tensor_parser_portable", "tensor_parser_exec_aten")),
+    *(f"runtime/platform/{name}" for name in ("abort", "log", "platform", "profiler", "runtime")),
+    "runtime/executor/pte_data_map",
+    "runtime/platform/default/posix",
     *(f"runtime/core/{name}" for name in ("evalue", "tag", "tensor_layout", "device_allocator")),
     *(f"runtime/core/{name}" for name in ("device_memory_buffer", "portable_type/tensor_impl")),
     *(f"runtime/core/exec_aten/util/{name}" for name in ("tensor_util_portable", "tensor_shape_to_c_string")),
@@ -63,6 +66,11 @@ class Build:
     runtime: str
     origin: str
     command: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the build, in what is written."""
+        return f"{self.device}, {self.runtime}, {self.origin}"
 
 
 def include_flags(source: Path, flatbuffers: Path, build: Path) -> list[str]:
@@ -94,7 +102,8 @@ def compiled(compiler: list[str], source: Path, includes: list[str], build: Path
         return str(out)
 
     with ThreadPoolExecutor(2) as pool:
-        objects = list(pool.map(compile_one, [source / f"{name}.cpp" for name in SOURCES] + [HERE / "measure.cpp"]))
+        inputs = [*(source / f"{name}.cpp" for name in SOURCES), HERE / "measure.cpp"]
+        objects = list(pool.map(compile_one, inputs))
     out = build / "measure"
     subprocess.run([*compiler, *objects, "-o", str(out)], check=True)
     return out
@@ -174,33 +183,35 @@ def main() -> int:
     sources = {version: Path(path) for version, _, path in (text.partition("=") for text in given.source)}
     paths = sorted(given.corpus.glob("*.pte"))
     structures: dict[str, Any] = {}
-    rows: dict[str, dict[str, Any]] = {}
+    methods: dict[str, dict[str, Any]] = {}
     ran: dict[str, int] = {}
     for build in builds(sources, given.flatbuffers, given.build.resolve()):
         asked = subprocess.run(build.command, capture_output=True, text=True, check=True).stdout
-        structures[f"{build.device}, {build.runtime}, {build.origin}"] = json.loads(asked)
-        count = 0
-        for row in measured(build, paths):
-            if "method" not in row:
-                print(f"{row['file']}: not loaded, error {row['error']}", file=sys.stderr)
-                continue
-            keys = ("method_bytes", "method_count", "digest", "temp_bytes", "runner_bytes")
-            figures = row.get("error") or [row[key] for key in keys]
-            name = f"{Path(row['file']).name}: {row['method']}"
-            if row.get("running_bytes", -1) >= 0 and row["pool"] == POOLS[-1]:
-                ran[name] = row["running_bytes"]
-            if "kernels" in build.origin:
-                continue
-            by_pool = rows.setdefault(name, {}).setdefault(f"{build.device}, {build.runtime}, {build.origin}", {})
-            by_pool[row["pool"]] = figures
-            count += 1
-        print(f"{build.device}, {build.runtime}, {build.origin}: {count} loads", file=sys.stderr)
+        structures[build.name] = json.loads(asked)
+        rows = [row for row in measured(build, paths) if "method" in row]
+        if "kernels" in build.origin:
+            large = [row for row in rows if row["pool"] == POOLS[-1] and row.get("running_bytes", -1) >= 0]
+            ran = {name_of(row): row["running_bytes"] for row in large}
+        else:
+            for row in rows:
+                figures = row.get("error") or [row[key] for key in KEYS]
+                methods.setdefault(name_of(row), {}).setdefault(build.name, {})[row["pool"]] = figures
+        print(f"{build.name}: {len(rows)} loads", file=sys.stderr)
+    parts = {
+        "structures": structures,
+        "ran": ran,
+        "methods": {name: _grouped(found) for name, found in methods.items()},
+    }
+    text = ",\n".join(f"{json.dumps(name)}: {{\n{_lines(entries)}\n}}" for name, entries in parts.items())
     DATA.mkdir(exist_ok=True)
-    grouped = {name: _grouped(found) for name, found in rows.items()}
-    text = f'{{"structures": {{\n{_lines(structures)}\n}},\n"ran": {{\n{_lines(ran)}\n}},\n"methods": {{\n{_lines(grouped)}\n}}}}\n'
-    (DATA / "runtime_memory.json").write_text(text)
+    (DATA / "runtime_memory.json").write_text(f"{{{text}}}\n")
     write_programs(paths)
     return 0
+
+
+def name_of(row: dict[str, Any]) -> str:
+    """File and method of what was measured."""
+    return f"{Path(row['file']).name}: {row['method']}"
 
 
 def _lines(entries: dict[str, Any]) -> str:

@@ -37,9 +37,10 @@ def shares(source: Source) -> tuple[Share, ...]:
 def _bookkeeping(source: Source) -> Share:
     """What the runtime allocates for itself: told where a device was named."""
     told = source.device_memory
-    size = None if told is None else told.pool_bytes("method")
-    remark = "tensor descriptors, instruction lists, the allocator's own"
-    return Share("runtime bookkeeping", False, size, remark if told is None else f"{remark}; on {told.device}")
+    what, remark = "runtime bookkeeping", "tensor descriptors, instruction lists, the allocator's own"
+    if told is None:
+        return Share(what, False, None, remark)
+    return Share(what, False, told.pool_bytes("method"), f"{remark}; on {told.device}")
 
 
 def _constants(source: Source) -> Share:

@@ -12,7 +12,7 @@ from lowtide.frontends.pte.allocating import Target, allocations, filled
 from lowtide.frontends.pte.contents import computed_of
 from lowtide.frontends.pte.segments import segments_of
 from lowtide.frontends.pte.structures import runtime_of, structures_of
-from lowtide.frontends.pte.temporaries import asks_for, handle_of, strangers
+from lowtide.frontends.pte.temporaries import HANDLES, asks_for, handle_of, strangers
 from lowtide.ir.device_memory import DeviceMemory, RamPart, Saving
 from lowtide.ir.problem import align_up
 
@@ -63,12 +63,9 @@ def loading_of(options: Mapping[str, Any]) -> Loading | None:
     runtime, note = runtime_of(options.get("runtime"))
     text = options.get("temp_pool")
     pool = None if text == _NO_POOL else parse_size(str(text or 0))
-    handles = {name: handle for name in _BACKENDS if (handle := handle_of(name, str(device)))}
+    handles = {name: handle for name in HANDLES if (handle := handle_of(name, str(device)))}
     target = Target(structures, runtime, pool, handles)
     return Loading(str(device), target, text is not None, bool(options.get("copied")), note)
-
-
-_BACKENDS = ("XnnpackBackend",)
 
 
 def device_memory(
@@ -172,14 +169,18 @@ def _unknown_handles(method: Method, device: str) -> Iterator[RamPart]:
     names = {str(delegate.id) for delegate in delegates if handle_of(str(delegate.id), device) is None}
     for name in sorted(names):
         count = sum(delegate.id == name for delegate in delegates)
-        yield RamPart("method", f"handles of {show_name(name)}", None, count, remark="its backend alone knows")
+        yield RamPart(
+            "method", f"handles of {show_name(name)}", None, count, remark="its backend alone knows"
+        )
 
 
 def _temporary_parts(file: PteFile, method: Method, target: Target, why: str) -> Iterator[RamPart]:
     if target.pool is None:
         running = _running(file, method, target)
         if running:
-            yield RamPart("temporary", "from the heap", running, remark="the most that one instruction asks for")
+            yield RamPart(
+                "temporary", "from the heap", running, remark="the most that one instruction asks for"
+            )
     else:
         yield RamPart("temporary", "pool", target.pool, remark=f"filled most {why}" if target.pool else "")
     if unknown := strangers(method):
@@ -196,7 +197,9 @@ def _savings(
     pool = target.pool or 0
     if pool < needed:
         roomy = filled(allocations(file, method, replace(target, pool=needed)))
-        yield Saving(f"Give the runtime a pool of {amount(needed)} for temporary memory", now - roomy - needed + pool)
+        yield Saving(
+            f"Give the runtime a pool of {amount(needed)} for temporary memory", now - roomy - needed + pool
+        )
     elif pool > needed:
         yield Saving(f"Make the pool for temporary memory {amount(needed)}, which is enough", pool - needed)
     if computed := computed_of(analysis):
@@ -213,20 +216,20 @@ def _notes(
     file: PteFile, method: Method, target: Target, loading: Loading, others: Sequence[Method]
 ) -> Iterator[str]:
     if target.pool is None:
-        yield "Without a pool for temporary memory, looking kernels up takes memory from the method allocator."
+        yield "Without a pool for temporary memory, kernels are looked up in the method allocator's memory."
     if not loading.copied:
         yield "The program, its constants and blobs are read where the file is; --copied counts them as RAM."
     for other in others:
         size = filled(allocations(file, other, target))
         planned = sum(other.arenas.values())
         yield (
-            f"If method {show_name(other.name)} is loaded as well, it takes {amount(size)} of the method allocator "
-            f"and {amount(planned)} of arenas besides."
+            f"If method {show_name(other.name)} is loaded as well, it takes {amount(size)} of the method "
+            f"allocator and {amount(planned)} of arenas besides."
         )
 
 
 def _runner_pools(file: PteFile, method: Method, target: Target) -> tuple[tuple[str, int], ...]:
-    """What Arm's executor_runner fills of its pools: planned buffers, then the method, then a value an input."""
+    """What Arm's executor_runner fills of its pools: planned buffers, the method, and a value an input."""
     end = 0
     for size in method.arenas.values():
         end = align_up(end, _RUNNER_ALIGNMENT) + size

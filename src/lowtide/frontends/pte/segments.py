@@ -1,4 +1,4 @@
-"""What a ``.pte`` holds, segment by segment: bytes that stay where the file is, unless a loader copies them."""
+"""What a ``.pte`` holds, segment by segment: bytes stay where the file is, unless a loader copies them."""
 
 from __future__ import annotations
 

@@ -132,4 +132,5 @@ def runtime_of(version: str | None) -> tuple[Runtime, str]:
     for runtime in RUNTIMES:
         if runtime.version == known:
             return runtime, ""
-    return newest, f"ExecuTorch {version} is not known: figures are those of {newest.name}, the newest that is."
+    newer = f"ExecuTorch {version} is not known: figures are those of {newest.name}, the newest that is."
+    return newest, newer

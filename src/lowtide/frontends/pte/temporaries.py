@@ -24,8 +24,8 @@ WITHOUT_HANDLES = {ETHOS_U}
 """Backends whose ``init`` takes nothing from it."""
 
 QUIET_LIBRARIES = ("aten", "dim_order_ops", "quantized_decomposed", "cortex_m", "executorch_prim", "et_copy")
-"""Operators of ExecuTorch's portable, optimised, quantised and Cortex-M kernels, of which ``topk`` alone asks for
-temporary memory."""
+"""Operators of ExecuTorch's portable, optimised, quantised and Cortex-M kernels, of which ``topk`` alone asks
+for temporary memory."""
 
 _TOPK = "aten::topk.values"
 _VELA_HEAD = 32
@@ -51,14 +51,14 @@ def asks_for(file: PteFile, method: Method, call: PteInstruction, pointer: Struc
 
 def strangers(method: Method) -> tuple[str, ...]:
     """Operators, and backends, of which nobody knows what they ask for."""
-    found: dict[str, None] = {}
-    for call in method.instructions:
-        library = call.operator.partition("::")[0]
-        if call.kind == "kernel" and library not in QUIET_LIBRARIES:
-            found[call.operator] = None
-        elif call.kind == "delegate" and call.operator not in (XNNPACK, ETHOS_U):
-            found[call.operator] = None
-    return tuple(found)
+    calls = (call for call in method.instructions if call.kind in ("kernel", "delegate"))
+    return tuple(dict.fromkeys(call.operator for call in calls if not _is_known(call)))
+
+
+def _is_known(call: PteInstruction) -> bool:
+    if call.kind == "delegate":
+        return call.operator in (XNNPACK, ETHOS_U)
+    return call.operator.partition("::")[0] in QUIET_LIBRARIES
 
 
 def _topk_bytes(method: Method, call: PteInstruction) -> int:
