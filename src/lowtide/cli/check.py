@@ -18,7 +18,7 @@ def check(
     quiet: o.Quiet = False,
     verbose: o.Verbose = False,
 ) -> None:
-    """Hold the arena of FILE, or all its RAM, against a budget: one line, and exit 0 if it is kept, 1 if it is not.
+    """Hold the arena of FILE, or all RAM, against a budget: one line, and exit 0 if it is kept, 1 if not.
 
     A plan is taken as it stands, and verified; anything else is planned first. What FILE's format has to say
     of the arena follows below the line.

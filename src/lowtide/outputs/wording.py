@@ -144,7 +144,7 @@ def budget_line(name: str, budgets: Sequence[Budget]) -> str:
             what = "everything in RAM takes"
         takes = f"{what} {amount(budget.bytes)} of {both(budget.limit)}"
         if budget.is_kept:
-            untold = f", without {listed(budget.untold)}, which are not told" if budget.untold else ""
+            untold = f", without {listed(budget.untold)}, which is not told" if budget.untold else ""
             said.append(f"{takes}, {amount(-budget.over)} to spare{untold}")
         elif budget.lower_bound_bytes > budget.limit:
             bound = amount(budget.lower_bound_bytes)

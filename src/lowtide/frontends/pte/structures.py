@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from lowtide.base.errors import InputError
-from lowtide.base.files import show_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,7 +109,7 @@ def structures_of(device: str) -> Mapping[str, Structure]:
         InputError: nobody knows it.
     """
     if device not in DEVICES:
-        raise InputError(f"device {show_name(device)!r}: choose one of {', '.join(DEVICES)}")
+        raise InputError(f"device {device!r}: choose one of {', '.join(DEVICES)}")
     return DEVICES[device]
 
 
@@ -127,7 +126,7 @@ def runtime_of(version: str | None) -> tuple[Runtime, str]:
     if version is None:
         return newest, f"A file does not say which runtime loads it: figures are those of {newest.name}."
     if not re.fullmatch(r"\d{1,4}(\.\d{1,6}){1,2}", version, re.ASCII):
-        raise InputError(f"runtime {show_name(version)!r} is no version: write one such as {newest.version}")
+        raise InputError(f"runtime {version!r} is no version: write one such as {newest.version}")
     known = ".".join(version.split(".")[:2])
     for runtime in RUNTIMES:
         if runtime.version == known:
