@@ -5,9 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from lowtide.base.errors import InputError
+
+DEVICES = ("cortex-m", "host")
+"""Targets by name: 32 bits of Arm, and 64-bit Linux."""
+
 Pool = Literal["arena", "method", "temporary", "file"]
 """arena: planned buffers; method: what loading allocates and keeps; temporary: what is given back after each
 instruction; file: what the program's file holds."""
+
+
+def check_device(name: str) -> None:
+    """Refuse a target that nobody knows.
+
+    Raises:
+        InputError: it is one.
+    """
+    if name not in DEVICES:
+        raise InputError(f"device {name!r}: choose one of {', '.join(DEVICES)}")
 
 
 @dataclass(frozen=True, slots=True)

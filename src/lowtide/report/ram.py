@@ -21,8 +21,8 @@ def told_memory(source: Source) -> DeviceMemory | None:
     """
     if source.device_memory is None and source.request.format_options.get("device"):
         raise InputError(
-            f"{source.file or 'this'}: what a device takes beside the arenas is told by .pte files only: "
-            "leave out --device"
+            f"{source.file or 'this'}: what a device takes beside the arenas is told by .pte and .tflite files "
+            "only: leave out --device"
         )
     return source.device_memory
 
@@ -32,7 +32,8 @@ def check_ram(source: Source, plan: Plan, limit: int) -> Budget:
 
     Args:
         source: which was loaded for a device.
-        plan: of it; what is proved of its arenas says how small the whole can be.
+        plan: of it, its own or a new one, whose arenas then count; what is proved of them says how small the
+            whole can be.
         limit: bytes.
 
     Raises:
@@ -42,5 +43,6 @@ def check_ram(source: Source, plan: Plan, limit: int) -> Budget:
     if memory is None:
         raise InputError("a limit for all RAM needs to know the device: give --device cortex-m or host")
     rest = memory.ram_bytes - memory.pool_bytes("arena")
-    bound = min(memory.ram_bytes, rest + plan.lower_bound_bytes)
-    return Budget(None, limit, memory.ram_bytes, bound, "ram", memory.untold)
+    size = memory.ram_bytes if source.plan is not None else rest + plan.arena_bytes
+    bound = min(size, rest + plan.lower_bound_bytes)
+    return Budget(None, limit, size, bound, "ram", memory.untold)

@@ -103,7 +103,8 @@ def test_versions(path: Path) -> None:
 def test_other_methods_are_named(path: Path) -> None:
     other = load(path, make_request({"method": "read", "device": "cortex-m"})).device_memory
     assert other is not None
-    said = f"If method read is loaded as well, it takes {other.pool_bytes('method')} bytes of the method allocator"
+    size = other.pool_bytes("method")
+    said = f"If method read is loaded as well, it takes {size} bytes of the method allocator"
     assert any(note.startswith(said) for note in told(path).notes)
 
 
@@ -151,7 +152,7 @@ def test_formats_that_do_not_tell(tmp_path: Path) -> None:
     ):
         done = run(command[0], buffers, *command[1:], "--device", "cortex-m")
         assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-        assert "told by .pte files only" in done.stderr
+        assert "told by .pte and .tflite files only" in done.stderr
 
 
 def test_explain(path: Path) -> None:
@@ -226,7 +227,8 @@ def test_header(path: Path, tmp_path: Path) -> None:
         source = tmp_path / "two.c"
         source.write_text(
             '#include "two.h"\n'
-            "unsigned char method[LOWTIDE_TWO_METHOD_ALLOCATOR_BYTES], temporary[LOWTIDE_TWO_TEMPORARY_BYTES];\n"
+            "unsigned char method[LOWTIDE_TWO_METHOD_ALLOCATOR_BYTES];\n"
+            "unsigned char temporary[LOWTIDE_TWO_TEMPORARY_BYTES];\n"
         )
         flags = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-c", "-o", str(tmp_path / "two.o")]
         subprocess.run([compiler, *flags, str(source)], check=True)

@@ -30,7 +30,7 @@ class PteFrontEnd:
         FormatOption("method", "Which method of a .pte.", metavar="NAME"),
         FormatOption(
             "device",
-            "Count all that a .pte takes on cortex-m or host: explain, check, show, plan --header.",
+            "Count all RAM on cortex-m or host, of a .pte or .tflite: explain, check, show, plan --header.",
             metavar="NAME",
         ),
         FormatOption("runtime", "Version of ExecuTorch on the device.", metavar="VERSION"),

@@ -11,9 +11,9 @@ from lowtide.base.units import amount, parse_size
 from lowtide.frontends.pte.allocating import Target, allocations, filled
 from lowtide.frontends.pte.contents import computed_of
 from lowtide.frontends.pte.segments import segments_of
-from lowtide.frontends.pte.structures import runtime_of, structures_of
+from lowtide.frontends.pte.structures import DEVICES, runtime_of
 from lowtide.frontends.pte.temporaries import HANDLES, asks_for, handle_of, strangers
-from lowtide.ir.device_memory import DeviceMemory, RamPart, Saving
+from lowtide.ir.device_memory import DeviceMemory, RamPart, Saving, check_device
 from lowtide.ir.problem import align_up
 
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ def loading_of(options: Mapping[str, Any]) -> Loading | None:
         if idle:
             raise InputError(f"--{idle[0].replace('_', '-')} says more of a device: give --device as well")
         return None
-    structures = structures_of(str(device))
+    check_device(str(device))
     runtime, note = runtime_of(options.get("runtime"))
     text = options.get("temp_pool")
     pool = None if text == _NO_POOL else parse_size(str(text or 0))
     handles = {name: handle for name in HANDLES if (handle := handle_of(name, str(device)))}
-    target = Target(structures, runtime, pool, handles)
+    target = Target(DEVICES[str(device)], runtime, pool, handles)
     return Loading(str(device), target, text is not None, bool(options.get("copied")), note)
 
 

@@ -102,17 +102,6 @@ RUNTIMES = (Runtime("1.4", passes_over_small_pools=False), Runtime("1.5", passes
 """Oldest first."""
 
 
-def structures_of(device: str) -> Mapping[str, Structure]:
-    """Sizes on a device.
-
-    Raises:
-        InputError: nobody knows it.
-    """
-    if device not in DEVICES:
-        raise InputError(f"device {device!r}: choose one of {', '.join(DEVICES)}")
-    return DEVICES[device]
-
-
 def runtime_of(version: str | None) -> tuple[Runtime, str]:
     """The runtime of a version, and a note where its figures are another's.
 
