@@ -25,6 +25,7 @@ from torch.export import Dim, export
 
 from cortex_m import MLPERF_TINY, lower_to_cortex_m, small_net
 from lowtide.executorch import MemoryPlanningPass
+from lowtide.ir.memory_map import Bank, MemoryMap
 from models import CONTROL_FLOW_MODELS, REAL_MODELS
 from runtime import edge_of, lower
 from stock_files import methods_file
@@ -143,9 +144,18 @@ def _lstm() -> bytes:
     return lower(edge_of(nn.LSTM(8, 16, batch_first=True), (torch.randn(1, 5, 8),)), StockPass()).buffer
 
 
+def _banks() -> bytes:
+    sizes = {"first": 2048, "second": 1040, "third": 1 << 20}
+    banks = (Bank(name, size, i, read_cost=2.0**i) for i, (name, size) in enumerate(sizes.items(), 1))
+    net = nn.Sequential(nn.Linear(16, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 16))
+    edge = edge_of(net, (torch.randn(4, 16),))
+    return lower(edge, MemoryPlanningPass(memory_map=MemoryMap(tuple(banks)))).buffer
+
+
 SPECIALS: dict[str, Callable[[], bytes]] = {
     "methods": lambda: methods_file(StockPass()),
     "methods_share_state": lambda: methods_file(MemoryPlanningPass(share_mutable_buffers=True)),
+    "banks": _banks,
     "delegates": _partitioned,
     "delegates_inline": lambda: _partitioned(extract_delegate_segments=False),
     "external": _external,

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from lowtide.frontends.pte.reading import open_pte
+from lowtide.frontends.pte.structures import runtime_of
 
 HERE = Path(__file__).parent
 DATA = HERE.parents[1] / "tests" / "data"
@@ -130,6 +131,8 @@ def builds(sources: dict[str, Path], flatbuffers: Path, folder: Path) -> Iterato
     includes: list[str] = []
     for version, source in sources.items():
         includes = include_flags(source, flatbuffers, folder / version)
+        fast = runtime_of(version)[0].fast_memory
+        includes += [f"-DRUNNER_FAST_MEMORY={fast}"] if fast else []
         host = compiled(["g++"], source, includes, folder / version / "host")
         yield Build("host", version, "source", (str(host),))
         arm = compiled(["arm-linux-gnueabihf-g++", "-static"], source, includes, folder / version / "arm")

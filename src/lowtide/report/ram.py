@@ -21,8 +21,8 @@ def told_memory(source: Source) -> DeviceMemory | None:
     """
     if source.device_memory is None and source.request.format_options.get("device"):
         raise InputError(
-            f"{source.file or 'this'}: what a device takes beside the arenas is told by .pte and .tflite files "
-            "only: leave out --device"
+            f"{source.file or 'this'}: what a device takes beside its arenas is told by .pte and .tflite "
+            "files only: leave out --device"
         )
     return source.device_memory
 

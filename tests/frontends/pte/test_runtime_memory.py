@@ -17,11 +17,10 @@ import pytest
 from lowtide.frontends.pte.allocating import Target, allocations, filled
 from lowtide.frontends.pte.delegates import XNNPACK
 from lowtide.frontends.pte.methods import Method, methods_of
-from lowtide.frontends.pte.on_device import Loading, device_memory
+from lowtide.frontends.pte.on_device import Loading, device_memory, runner_pools
 from lowtide.frontends.pte.reading import PteFile, program_decoder
 from lowtide.frontends.pte.structures import DEVICES, RUNTIMES
 from lowtide.frontends.pte.temporaries import HANDLES, asks_for
-from lowtide.ir.problem import align_up
 
 DATA = Path(__file__).parents[2] / "data"
 MEASURED = json.loads((DATA / "runtime_memory.json").read_text())
@@ -71,11 +70,7 @@ def predicted(file: PteFile, method: Method, target: Target) -> Any:
     if temporary > (target.pool or 0):
         return FAILED
     made = list(allocations(file, method, target))
-    end = 0
-    for size in method.arenas.values():
-        end = align_up(end, 16) + size
-    inputs = target.some("inputs", "value", len(method.plan.inputs or ()))
-    runner = filled([inputs], filled(made, end))
+    runner = dict(runner_pools(file, method, target))["ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE"]
     return [filled(made), len(made), digest(iter(made)), temporary, runner]
 
 

@@ -101,7 +101,7 @@ def device_memory(
         tuple(parts),
         tuple(saving for saving in savings if saving.wins > 0),
         tuple(note for note in notes if note),
-        _runner_pools(file, method, target) if loading.device == "cortex-m" else (),
+        runner_pools(file, method, target) if loading.device == "cortex-m" else (),
     )
 
 
@@ -228,14 +228,20 @@ def _notes(
         )
 
 
-def _runner_pools(file: PteFile, method: Method, target: Target) -> tuple[tuple[str, int], ...]:
+def runner_pools(file: PteFile, method: Method, target: Target) -> tuple[tuple[str, int], ...]:
     """What Arm's executor_runner fills of its pools: planned buffers, the method, and a value an input."""
+    fast = target.runtime.fast_memory
     end = 0
-    for size in method.arenas.values():
-        end = align_up(end, _RUNNER_ALIGNMENT) + size
+    for memory, size in method.arenas.items():
+        # The newer runner passes over empty buffers; the older one lets them align what follows.
+        if memory != fast and (size or not fast):
+            end = align_up(end, _RUNNER_ALIGNMENT) + size
     end = filled(allocations(file, method, target), end)
     end = filled([target.some("inputs", "value", len(method.plan.inputs or ()))], end)
-    return (
+    settings = [
         ("ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE", end),
         ("ET_ARM_BAREMETAL_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE", target.pool or 0),
-    )
+    ]
+    if apart := method.arenas.get(fast, 0):
+        settings.append(("ET_ARM_BAREMETAL_PLANNED_FAST_MEMORY_SIZE", apart))
+    return tuple(settings)

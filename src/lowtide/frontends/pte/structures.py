@@ -87,10 +87,12 @@ class Runtime:
         version: major and minor number.
         passes_over_small_pools: looking a kernel up takes memory from the method allocator where the pool for
             temporary memory has not room for the largest tensors; else that fails.
+        fast_memory: memory id that Arm's executor_runner has a pool of its own for; 0 if it has none.
     """
 
     version: str
     passes_over_small_pools: bool
+    fast_memory: int
 
     @property
     def name(self) -> str:
@@ -98,7 +100,10 @@ class Runtime:
         return f"ExecuTorch {self.version}"
 
 
-RUNTIMES = (Runtime("1.4", passes_over_small_pools=False), Runtime("1.5", passes_over_small_pools=True))
+RUNTIMES = (
+    Runtime("1.4", passes_over_small_pools=False, fast_memory=0),
+    Runtime("1.5", passes_over_small_pools=True, fast_memory=3),
+)
 """Oldest first."""
 
 
