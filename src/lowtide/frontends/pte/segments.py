@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lowtide.frontends.pte.allocating import is_external
 from lowtide.ir.device_memory import RamPart
@@ -53,9 +53,9 @@ def segments_of(file: PteFile, method: Method, *, copied: bool) -> Iterator[RamP
         yield part("constants of another file", sum(outside.values()), len(outside), "that comes along")
 
 
-def _is_apart(delegate: object) -> bool:
+def _is_apart(delegate: Any) -> bool:
     """Whether a delegate's blob is a segment, and not inside the program."""
-    return bool(delegate.processed.location.name == "SEGMENT")  # type: ignore[attr-defined]
+    return bool(delegate.processed.location.name == "SEGMENT")
 
 
 def _external_tensors(method: Method) -> Iterator[tuple[str, int]]:

@@ -23,7 +23,7 @@ HANDLES: dict[str, dict[str, Structure]] = {XNNPACK: {"host": Structure(272, 8)}
 WITHOUT_HANDLES = {ETHOS_U}
 """Backends whose ``init`` takes nothing from it."""
 
-QUIET_LIBRARIES = ("aten", "dim_order_ops", "quantized_decomposed", "cortex_m", "executorch_prim", "et_copy")
+QUIET_LIBRARIES = ("aten", "dim_order_ops", "quantized_decomposed", "cortex_m", "executorch_prim")
 """Operators of ExecuTorch's portable, optimised, quantised and Cortex-M kernels, of which ``topk`` alone asks
 for temporary memory."""
 
