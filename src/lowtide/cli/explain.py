@@ -11,6 +11,7 @@ from lowtide.cli import options as o
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from lowtide.ir.device_memory import DeviceMemory
     from lowtide.report.findings import Explanation, Peak
 
 ROWS = 12
@@ -41,6 +42,8 @@ def explain(
       lowtide explain model.pt2 --memory-map board.toml
 
       lowtide explain plan.json --json
+
+      lowtide explain model.pte --device cortex-m
     """
     from typing import cast
 
@@ -114,6 +117,27 @@ def _show(found: Explanation, verbose: bool) -> None:
     ]
     columns = [Column("memory", text=True), Column("in the arena"), Column("bytes"), Column("", text=True)]
     show_table(out, columns, rows)
+    if found.ram is not None:
+        _show_ram(out, found.ram)
+
+
+def _show_ram(out: Console, memory: DeviceMemory) -> None:
+    from rich.markup import escape
+
+    from lowtide.cli.tables import Column, show_table
+    from lowtide.outputs.wording import ram_row, ram_sentence, saving_sentence
+
+    out.print(f"\n[bold]{escape(ram_sentence(memory))}[/]")
+    rows = [
+        [*map(escape, cells), f"[dim]{escape(remark)}[/]"]
+        for *cells, remark in (ram_row(memory, part) for part in memory.parts)
+    ]
+    names = Column("pool", text=True), Column("memory", text=True)
+    show_table(out, [*names, Column("bytes"), Column("share"), Column("", text=True)], rows)
+    for sentence in (*map(saving_sentence, memory.savings), *memory.notes):
+        out.print(escape(sentence))
+    for name, size in memory.settings:
+        out.print(escape(f"{name}={size}"))
 
 
 def _show_banks(out: Console, found: Explanation) -> None:

@@ -141,12 +141,21 @@ MemoryMapFile = Annotated[
     ),
 ]
 MaxArena = Annotated[
-    list[str],
+    list[str] | None,
     typer.Option(
         "--max-arena",
         metavar="SIZE",
         show_default=False,
         help="Most bytes, such as 256KiB, of all arenas together, or 2=64KiB for arena 2; may be repeated.",
+    ),
+]
+MaxRam = Annotated[
+    str | None,
+    typer.Option(
+        "--max-ram",
+        metavar="SIZE",
+        show_default=False,
+        help="Most bytes of RAM that everything may take on the --device, such as 64KiB.",
     ),
 ]
 Scratch = Annotated[

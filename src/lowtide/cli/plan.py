@@ -70,7 +70,7 @@ def plan(
 
       lowtide plan model.pt2 --header model_plan.h --header-offsets
 
-      lowtide plan model.pte --method forward
+      lowtide plan model.pte --method forward --device cortex-m --header model_plan.h
 
       lowtide plan model.tflite --scratch CONV_2D=12KiB
 
@@ -105,8 +105,11 @@ def plan(
         written.append((csv, plan_to_csv(found)))
     if header is not None:
         from lowtide.outputs.header import plan_to_header
+        from lowtide.report.ram import told_memory
 
-        written.append((header, plan_to_header(found, file, prefix=header_prefix, offsets=header_offsets)))
+        memory = told_memory(done[0][0])
+        text = plan_to_header(found, file, prefix=header_prefix, offsets=header_offsets, memory=memory)
+        written.append((header, text))
     write_all_atomically([(path, text) for path, text in written if path != "-"])
     for path, text in written:
         if path == "-":

@@ -74,11 +74,14 @@ def show(
       lowtide show buffers.csv --term
 
       lowtide show model.pt2 --trace memory.json
+
+      lowtide show model.pte --device cortex-m --term
     """
     from lowtide.base.errors import InputError
     from lowtide.base.files import write_all_atomically
     from lowtide.cli.screen import planned_file
     from lowtide.outputs.picture import make_picture
+    from lowtide.report.ram import told_memory
 
     by = _way(colour)
     if [html, svg, trace].count("-") + term > 1:
@@ -86,7 +89,7 @@ def show(
     source, plan = planned_file(file, planned, searched, quiet=quiet, verified=False)
     name = os.path.basename(file) or file
     title = f"{name}, {source.name}" if source.name else name
-    picture = make_picture(plan, title=title, flow=_flow(plan, source, program))
+    picture = make_picture(plan, title=title, flow=_flow(plan, source, program), memory=told_memory(source))
     if not (html or png or svg or trace or term):
         html = f"{os.path.splitext(os.path.basename(file))[0]}.lowtide.html"
     made = _made(picture, by, "dark" if dark else "light", html=html, png=png, svg=svg, trace=trace)

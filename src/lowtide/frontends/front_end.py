@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lowtide.base.errors import Violation
     from lowtide.base.files import StrPath
     from lowtide.ir.contents import Contents
+    from lowtide.ir.device_memory import DeviceMemory
     from lowtide.ir.flow import FlowGraph
     from lowtide.ir.plan import Applied, Plan
     from lowtide.ir.problem import Problem
@@ -42,6 +43,7 @@ class Source:
         plan: the plan that it came with, if any.
         faults: why the plan that it came with is wrong, where that is so wrong that no Plan can say it.
         contents: what it has beside its arenas, as far as the format tells.
+        device_memory: all that it takes on the device that the request names, if the format tells that.
         origin: the front end's own object, which leads back to what it was made of.
         file: what messages call the whole that it is a part of.
         name: tells apart what one file holds, such as methods.
@@ -61,6 +63,7 @@ class Source:
     plan: Plan | None = None
     faults: tuple[Violation, ...] = ()
     contents: Contents | None = None
+    device_memory: DeviceMemory | None = None
     origin: Any = None
     file: str = ""
     name: str = ""

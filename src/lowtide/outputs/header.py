@@ -16,6 +16,7 @@ from lowtide.base.units import amount
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lowtide.ir.device_memory import DeviceMemory
     from lowtide.ir.plan import ArenaUse, BankUse, Plan
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -49,7 +50,14 @@ _HELPERS = """\
 """
 
 
-def plan_to_header(plan: Plan, name: str, *, prefix: str | None = None, offsets: bool = False) -> str:
+def plan_to_header(
+    plan: Plan,
+    name: str,
+    *,
+    prefix: str | None = None,
+    offsets: bool = False,
+    memory: DeviceMemory | None = None,
+) -> str:
     """The plan as the text of a C header.
 
     Args:
@@ -57,6 +65,7 @@ def plan_to_header(plan: Plan, name: str, *, prefix: str | None = None, offsets:
         name: of the model or its file, for the comment and, without its suffix, for the macros.
         prefix: what every macro begins with; ``LOWTIDE_`` and that name by default.
         offsets: also write the offset and size of every buffer.
+        memory: what it takes on a device; the sizes of its pools are then written too.
 
     Raises:
         InputError: the prefix is no C identifier.
@@ -78,6 +87,8 @@ def plan_to_header(plan: Plan, name: str, *, prefix: str | None = None, offsets:
     ]
     for use in plan.uses:
         lines += ["", *_arena(plan, use, macro)]
+    if memory is not None:
+        lines += ["", *_pools(memory, macro)]
     _refuse_same_names(plan)
     for bank in plan.banks:
         lines += ["", *_bank(plan, bank, macro)]
@@ -105,6 +116,15 @@ def _arena(plan: Plan, use: ArenaUse, macro: str) -> Iterator[str]:
     condition = f"sizeof(array) >= {arena}_BYTES" if use.bytes else "sizeof(array) > 0"
     yield f"#define {arena}_CHECK(array) \\"
     yield f"    LOWTIDE_STATIC_ASSERT({condition}, {arena.lower()}_is_too_small)"
+
+
+def _pools(memory: DeviceMemory, macro: str) -> Iterator[str]:
+    """What the runtime allocates beside the arenas."""
+    yield f"/* What {_comment(memory.runtime)} allocates beside the arenas on {_comment(memory.device)}. */"
+    if memory.untold:
+        yield f"/* At least: {_comment(', '.join(memory.untold))}: not told. */"
+    yield f"#define {macro}_METHOD_ALLOCATOR_BYTES {memory.pool_bytes('method')}u"
+    yield f"#define {macro}_TEMPORARY_BYTES {memory.pool_bytes('temporary')}u"
 
 
 def _refuse_same_names(plan: Plan) -> None:

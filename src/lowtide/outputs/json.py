@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from lowtide.base.errors import InputError
 from lowtide.formats.json.writing import plan_to_json, problem_to_json
+from lowtide.ir.device_memory import Pool
 from lowtide.ir.plan import Plan
 from lowtide.ir.problem import Problem
 from lowtide.report.difference import Difference
@@ -20,6 +21,7 @@ from lowtide.report.findings import Explanation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lowtide.ir.device_memory import DeviceMemory
     from lowtide.report.budget import Budget
 
 VERSION = 1
@@ -45,7 +47,15 @@ def to_json(value: Plan | Problem | Explanation | Difference) -> str:
 
 def explanation_to_json(explanation: Explanation) -> str:
     """An explanation as JSON text."""
-    return _text("explanation", {**asdict(explanation), "peak_bytes": explanation.peak_bytes})
+    ram = None if explanation.ram is None else ram_document(explanation.ram)
+    return _text("explanation", {**asdict(explanation), "ram": ram, "peak_bytes": explanation.peak_bytes})
+
+
+def ram_document(memory: DeviceMemory) -> dict[str, Any]:
+    """What a device's RAM holds, with the sums of its pools."""
+    pools = {pool: memory.pool_bytes(pool) for pool in get_args(Pool)}
+    sums = {"ram_bytes": memory.ram_bytes, "pools": pools, "untold": list(memory.untold)}
+    return {**asdict(memory), "settings": dict(memory.settings), **sums}
 
 
 def difference_to_json(difference: Difference) -> str:

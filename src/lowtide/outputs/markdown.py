@@ -12,7 +12,10 @@ from lowtide.outputs.wording import (
     arena_sentence,
     cost_text,
     peak_sentences,
+    ram_row,
+    ram_sentence,
     room_sentence,
+    saving_sentence,
     share,
     waiting,
 )
@@ -22,6 +25,7 @@ from lowtide.report.findings import Explanation
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from lowtide.ir.device_memory import DeviceMemory
     from lowtide.report.difference import ArenaChange, BufferChange
     from lowtide.report.findings import Moment, Peak
 
@@ -63,6 +67,8 @@ def explanation_to_markdown(explanation: Explanation) -> str:
             most = "" if advice.exact else " at most"
             lines.append(f"- **-{both(advice.wins)}**{most}: {escape(advice_sentence(advice))}")
         lines.append("")
+    if explanation.ram is not None:
+        lines += _ram(explanation.ram)
     lines += ["<details><summary>What the arena holds, and what it does not</summary>", ""]
     rows = [
         [part.what, "yes" if part.counted else "no", _known(part.bytes), escape(part.remark)]
@@ -70,6 +76,18 @@ def explanation_to_markdown(explanation: Explanation) -> str:
     ]
     lines += [*_table(["memory", "in the arena", "bytes", ""], rows, numbers={2}), "", "</details>", ""]
     return "\n".join(lines)
+
+
+def _ram(memory: DeviceMemory) -> Iterator[str]:
+    yield f"**{escape(ram_sentence(memory))}**"
+    yield ""
+    rows = [[escape(cell) for cell in ram_row(memory, part)] for part in memory.parts]
+    yield from _table(["pool", "memory", "bytes", "share", ""], rows, numbers={2, 3})
+    yield ""
+    said = [*map(saving_sentence, memory.savings), *memory.notes]
+    said += [f"{name}={size}" for name, size in memory.settings]
+    yield from (f"- {escape(sentence)}" for sentence in said)
+    yield ""
 
 
 def _peak(peak: Peak, *, alone: bool) -> Iterator[str]:

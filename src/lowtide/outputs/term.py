@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from lowtide.outputs.picture import ArenaView, Picture
     from lowtide.outputs.picture.colours import By, Colouring
+    from lowtide.outputs.picture.ram_bar import RamBar
 
 LEAST_WIDTH = 24
 """Columns: below this there is no room for a picture beside its numbers."""
@@ -79,10 +80,27 @@ def picture_to_lines(
         lines.append(_live(arena, frame, in_colour))
         lines.append(_peak(arena, frame, in_colour))
     lines.append(_axis(picture, frame))
-    lines += _legend(made, width, in_colour)
+    lines += _legend(made.labels, made.dark, width, in_colour)
+    if picture.ram is not None:
+        lines += _ram(picture.ram, width, in_colour)
     if not in_colour:
         return [Text(line.plain.rstrip(), no_wrap=True) for line in lines]
     return lines
+
+
+def _ram(bar: RamBar, width: int, in_colour: bool) -> list[Text]:
+    """All RAM as one line of blocks, and what its shares are."""
+    from rich.text import Text
+
+    line, inks = Text(no_wrap=True), CATEGORIES["dark"]
+    end, before = 0, 0
+    for i, (_, size) in enumerate(bar.shares):
+        end += size
+        columns = end * width // bar.bytes - before
+        before += columns
+        line.append(("█" if in_colour else _SHADES[i]) * columns, inks[i] if in_colour else "")
+    labels = [f"{name} {format_size(size)}" for name, size in bar.shares]
+    return [*_wrapped(bar.title, width), line, *_legend(labels, inks, width, in_colour)]
 
 
 def _facts(arena: ArenaView) -> str:
@@ -229,20 +247,18 @@ def _bands(picture: Picture, frame: Canvas, in_colour: bool) -> list[Text]:
     return lines
 
 
-def _legend(made: Colouring, width: int, in_colour: bool) -> list[Text]:
+def _legend(labels: Sequence[str], inks: Sequence[str], width: int, in_colour: bool) -> list[Text]:
     """As many entries a line as fit."""
     from rich.cells import cell_len, set_cell_size
     from rich.text import Text
 
     lines: list[Text] = [Text(no_wrap=True)]
-    for group, label in enumerate(made.labels):
+    for group, label in enumerate(labels):
         fitted = label if cell_len(label) <= width - 4 else f"{set_cell_size(label, width - 5)}…"
         if lines[-1].cell_len and lines[-1].cell_len + cell_len(fitted) + 4 > width:
             lines.append(Text(no_wrap=True))
         entry = Text("  " if lines[-1].cell_len else "")
-        entry.append(
-            "█" if in_colour else _SHADES[group % len(_SHADES)], made.dark[group] if in_colour else ""
-        )
+        entry.append("█" if in_colour else _SHADES[group % len(_SHADES)], inks[group] if in_colour else "")
         entry.append(f" {fitted}")
         lines[-1].append_text(entry)
     return lines

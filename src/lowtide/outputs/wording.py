@@ -9,8 +9,17 @@ from lowtide.base.units import amount, both, many
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lowtide.ir.device_memory import DeviceMemory, Pool, RamPart, Saving
     from lowtide.report.budget import Budget
     from lowtide.report.findings import Advice, Alive, Explanation, Moment, MoreRoom, Peak
+
+POOLS: dict[Pool, str] = {
+    "arena": "arenas",
+    "method": "method allocator",
+    "temporary": "temporary memory",
+    "file": "file",
+}
+"""What each pool is called."""
 
 NAMES = 3
 """Names that a sentence spells out."""
@@ -72,6 +81,25 @@ def room_sentence(room: MoreRoom) -> str:
     return f"{more}, a run would cost {cost_text(room.saves)} less: {moved}."
 
 
+def ram_sentence(memory: DeviceMemory) -> str:
+    """What everything takes on a device."""
+    least = "at least " if memory.untold else ""
+    return f"On {memory.device}, as {memory.runtime} allocates: {least}{amount(memory.ram_bytes)} of RAM"
+
+
+def ram_row(memory: DeviceMemory, part: RamPart) -> list[str]:
+    """One kind of memory: pool, name, bytes, share of all RAM, how many there are and what that means."""
+    size = "not told" if part.bytes is None else both(part.bytes)
+    of_all = share(part.bytes or 0, memory.ram_bytes) if part.in_ram else "not in RAM"
+    counted = many(part.count, "allocation") if part.pool == "method" else ""
+    return [POOLS[part.pool], part.what, size, of_all, ", ".join(filter(None, [counted, part.remark]))]
+
+
+def saving_sentence(saving: Saving) -> str:
+    """A change that takes less RAM, and what it wins."""
+    return f"-{both(saving.wins)}{'' if saving.exact else ' or more'}: {saving.change}"
+
+
 def advice_sentence(advice: Advice) -> str:
     """What to change, without what it wins."""
     subject = listed(advice.subject)
@@ -117,9 +145,12 @@ def budget_line(name: str, budgets: Sequence[Budget]) -> str:
     said = []
     for budget in sorted(budgets, key=lambda budget: budget.is_kept):
         what = "all arenas together take" if budget.arena is None else f"arena {budget.arena} takes"
+        if budget.what == "ram":
+            what = "everything in RAM takes"
         takes = f"{what} {amount(budget.bytes)} of {both(budget.limit)}"
         if budget.is_kept:
-            said.append(f"{takes}, {amount(-budget.over)} to spare")
+            untold = f", without {listed(budget.untold)}, which is not told" if budget.untold else ""
+            said.append(f"{takes}, {amount(-budget.over)} to spare{untold}")
         elif budget.lower_bound_bytes > budget.limit:
             bound = amount(budget.lower_bound_bytes)
             said.append(f"{takes}, {amount(budget.over)} too many; no plan takes less than {bound}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from lowtide.base.errors import InputError
 
@@ -22,12 +22,16 @@ class Budget:
         limit: bytes that it may take.
         bytes: what the plan takes.
         lower_bound_bytes: no plan takes less.
+        what: of the arenas, or of everything that the device's RAM holds.
+        untold: what is in RAM as well, but nobody knows how large it is.
     """
 
     arena: int | None
     limit: int
     bytes: int
     lower_bound_bytes: int
+    what: Literal["arena", "ram"] = "arena"
+    untold: tuple[str, ...] = ()
 
     @property
     def over(self) -> int:

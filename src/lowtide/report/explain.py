@@ -15,6 +15,7 @@ from lowtide.report.advice import Adviser
 from lowtide.report.banks import bank_shares, more_room
 from lowtide.report.findings import Explanation, MoreRoom
 from lowtide.report.peaks import find_peaks
+from lowtide.report.ram import told_memory
 from lowtide.report.shares import shares
 from lowtide.sources import load, make_request
 
@@ -71,6 +72,9 @@ def explain_source(
 
     With a memory map peaks are those of the whole as if there were one bank: what is alive does not depend on
     where it lies.
+
+    Raises:
+        InputError: the request names a device, and the source does not tell what it takes there.
     """
     program, plan, flow, memory = source.program, source.plan, source.flow, source.request.memory_map
     options = options or Options()
@@ -95,6 +99,7 @@ def explain_source(
         more_room=room,
         arena_bytes=None if made is None else made.arena_bytes,
         lower_bound_bytes=None if made is None else made.lower_bound_bytes,
+        ram=told_memory(source),
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lowtide.ir.device_memory import DeviceMemory
     from lowtide.ir.problem import Lifetime
 
 AdviceKind = Literal[
@@ -210,6 +211,7 @@ class Explanation:
         lower_bound_bytes: that no plan of this kind can be below; None where there is no plan.
         banks: of the memory map, fastest first; empty without one.
         more_room: what larger banks would win.
+        ram: everything that it takes on a device, if one was named.
     """
 
     name: str
@@ -222,6 +224,7 @@ class Explanation:
     lower_bound_bytes: int | None = None
     banks: tuple[BankShare, ...] = ()
     more_room: tuple[MoreRoom, ...] = ()
+    ram: DeviceMemory | None = None
 
     @property
     def peak_bytes(self) -> int:

@@ -30,12 +30,17 @@ def shares(source: Source) -> tuple[Share, ...]:
     if program is not None and _loops(program):
         remark = "carries that change places, and the like, need a temporary for the time of the copy"
         found.append(Share("parallel copies", False, None, remark))
-    found.append(
-        Share(
-            "runtime bookkeeping", False, None, "tensor descriptors, instruction lists, the allocator's own"
-        )
-    )
+    found.append(_bookkeeping(source))
     return tuple(found)
+
+
+def _bookkeeping(source: Source) -> Share:
+    """What the runtime allocates for itself: told where a device was named."""
+    told = source.device_memory
+    what, remark = "runtime bookkeeping", "tensor descriptors, instruction lists, the allocator's own"
+    if told is None:
+        return Share(what, False, None, remark)
+    return Share(what, False, told.pool_bytes("method"), f"{remark}; on {told.device}")
 
 
 def _constants(source: Source) -> Share:

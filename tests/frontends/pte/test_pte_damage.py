@@ -25,6 +25,7 @@ from lowtide.frontends.flatbuffer.tables import DamagedError
 from lowtide.frontends.pte import open_pte
 from lowtide.frontends.pte.reading import program_decoder
 from lowtide.frontends.pte.writing import rewrite
+from lowtide.sources import load_all, make_request
 from pte_mutations import mutate
 from stock_files import files_of, methods_file, stock_file
 
@@ -64,6 +65,9 @@ def outcomes(data: bytes, *, again: bool) -> list[str]:
     found = []
     try:
         found.append("safe" if audit(data).safe else "not safe")
+        for source in load_all(data, make_request({"device": "cortex-m", "copied": True})):
+            assert source.device_memory is not None
+            assert source.device_memory.ram_bytes > 0
         if again:
             repack(data, timeout=0.2)
             found.append("repacked")

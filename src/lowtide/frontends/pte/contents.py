@@ -19,7 +19,7 @@ def contents_of(file: PteFile, analysis: Analysis) -> Contents:
     method = analysis.method
     constants = {tensor.stored: tensor.size for tensor in method.tensors.values() if tensor.constant}
     delegates = range(len(method.plan.delegates or ()))
-    computed = _computed(analysis)
+    computed = computed_of(analysis)
     base = analysis.views.base
     read = {
         base.get(value, value)
@@ -37,7 +37,7 @@ def contents_of(file: PteFile, analysis: Analysis) -> Contents:
     )
 
 
-def _computed(analysis: Analysis) -> dict[int, tuple[int, ...]]:
+def computed_of(analysis: Analysis) -> dict[int, tuple[int, ...]]:
     """Instructions that depend on constants alone, and the tensors that they make."""
     method, base = analysis.method, analysis.views.base
     known = {tensor.index for tensor in method.tensors.values() if tensor.constant}

@@ -26,7 +26,21 @@ class PteFrontEnd:
     """Reads, judges and rewrites ``.pte`` files."""
 
     name = "pte"
-    options = (FormatOption("method", "Which method of a .pte.", metavar="NAME"),)
+    options = (
+        FormatOption("method", "Which method of a .pte.", metavar="NAME"),
+        FormatOption(
+            "device",
+            "Count all RAM on cortex-m or host, of a .pte or .tflite: explain, check, show, plan --header.",
+            metavar="NAME",
+        ),
+        FormatOption("runtime", "Version of ExecuTorch on the device.", metavar="VERSION"),
+        FormatOption(
+            "temp_pool",
+            "The device's pool for temporary memory, or none; as large as it must be if not given.",
+            metavar="SIZE",
+        ),
+        FormatOption("copied", "The device's loader copies the file into RAM."),
+    )
 
     def sniff(self, head: bytes, suffix: str) -> float:
         """A flatbuffer with ExecuTorch's identifier."""
@@ -50,9 +64,11 @@ class PteFrontEnd:
 
     def load(self, value: PteFile, request: Request) -> Sequence[Source]:
         """The methods that plan memory, or the one that the request names."""
+        from lowtide.frontends.pte.on_device import loading_of
         from lowtide.frontends.pte.sources import load_methods
 
-        return load_methods(value, request.alignment, request.format_options.get("method"))
+        options = request.format_options
+        return load_methods(value, request.alignment, options.get("method"), loading_of(options))
 
     def judge(self, value: PteFile, *, alignment: int) -> Audit:
         """Whether the file's own plan is safe, on every path of every method."""

@@ -14,6 +14,7 @@ from lowtide.frontends.pte.auditing import check_places
 from lowtide.frontends.pte.contents import contents_of
 from lowtide.frontends.pte.flow import layout_of, own_layout
 from lowtide.frontends.pte.methods import Place, alignment_in
+from lowtide.frontends.pte.on_device import device_memory
 from lowtide.ir.problem import Arena, Problem
 from lowtide.pack.bounds import live_peak, lower_bound
 from lowtide.pack.planner import plan_at
@@ -22,22 +23,26 @@ if TYPE_CHECKING:
     from lowtide.frontends.pte.analysis import Analysis
     from lowtide.frontends.pte.faults import Finding
     from lowtide.frontends.pte.flow import Layout
+    from lowtide.frontends.pte.on_device import Loading
     from lowtide.frontends.pte.reading import PteFile
     from lowtide.ir.flow import FlowGraph
     from lowtide.ir.plan import Plan
     from lowtide.pack.techniques import Techniques
 
 
-def load_methods(file: PteFile, alignment: int, wanted: str | None = None) -> tuple[Source, ...]:
+def load_methods(
+    file: PteFile, alignment: int, wanted: str | None = None, loading: Loading | None = None
+) -> tuple[Source, ...]:
     """The methods of a file that plan any memory, or the one asked for.
 
     Args:
         file: as read.
         alignment: bytes, of every offset and size.
         wanted: name of the one; None for all.
+        loading: how they are loaded on a device, if one was named.
 
     Raises:
-        InputError: there is no such method, or none plans any memory.
+        InputError: there is no such method, none plans any memory, or one does not fit the device's pool.
         UnsupportedError: a method has a view that no place is right for.
     """
     analyses = analyse(file)
@@ -53,7 +58,14 @@ def load_methods(file: PteFile, alignment: int, wanted: str | None = None) -> tu
     ]
     if not chosen:
         raise InputError(f"{file.name}: no method plans any memory")
-    return tuple(_load(file, analysis, alignment) for analysis in chosen)
+    found = tuple(_load(file, analysis, alignment) for analysis in chosen)
+    if loading is None:
+        return found
+    methods = [analysis.method for analysis in analyses]
+    return tuple(
+        replace(source, device_memory=device_memory(file, analysis, methods, loading))
+        for source, analysis in zip(found, chosen, strict=True)
+    )
 
 
 def _load(file: PteFile, analysis: Analysis, alignment: int) -> Source:

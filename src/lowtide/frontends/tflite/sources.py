@@ -13,6 +13,7 @@ from lowtide.frontends.tflite.interpreter import simulate
 from lowtide.frontends.tflite.judging import judge, must_stay_online
 from lowtide.frontends.tflite.kernels import LIBRARY
 from lowtide.frontends.tflite.metadata import offsets_in
+from lowtide.frontends.tflite.on_device import memory_of
 from lowtide.frontends.tflite.planning import plan_model
 from lowtide.frontends.tflite.programs import program_of
 from lowtide.frontends.tflite.requests import check_request, pins_in, scratch_in
@@ -57,6 +58,7 @@ def load_model(model: Model, request: Request) -> Source:
         plan=own_plan(imported, before, faults) if has_plan else None,
         faults=unsayable,
         contents=Contents(_constant_bytes(model)),
+        device_memory=memory_of(model, before, request),
         origin=model,
         file=model.name,
         remarks=(

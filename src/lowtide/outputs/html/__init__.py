@@ -12,6 +12,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from lowtide.base.errors import UnsupportedError
+from lowtide.base.units import amount, format_size
 from lowtide.outputs.picture.colours import CATEGORIES, WAYS, colour, telling_way
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from lowtide.outputs.picture import ArenaView, Picture
     from lowtide.outputs.picture.colours import By
+    from lowtide.outputs.picture.ram_bar import RamBar
 
 EXACT = 2**53
 """Numbers in a page are floating point: above this they would no longer be exact."""
@@ -44,6 +46,7 @@ def picture_to_html(picture: Picture, by: By | None = None) -> str:
     parts = {
         "title": _text(f"{picture.title} · Lowtide"),
         "style": _asset("style.css"),
+        "ram": "" if picture.ram is None else _ram(picture.ram),
         "data": _embedded(page_data(picture, by)),
         "script": "\n".join(_asset(name) for name in SCRIPTS),
     }
@@ -138,6 +141,15 @@ def _arena(arena: ArenaView) -> dict[str, Any]:
             "offset": [rectangle.offset for rectangle in rectangles],
         },
     }
+
+
+def _ram(bar: RamBar) -> str:
+    """The bar of all RAM: a share is as wide as its bytes."""
+    shares = "".join(
+        f'<li style="flex-grow:{size}" title="{name}: {amount(size)}"><b>{name}</b> {format_size(size)}</li>'
+        for name, size in bar.shares
+    )
+    return f'<figure class="ram"><figcaption>{_text(bar.title)}</figcaption><ul>{shares}</ul></figure>\n'
 
 
 def _shape(shape: tuple[int | str, ...] | None) -> str:

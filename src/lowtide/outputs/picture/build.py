@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from lowtide.outputs.picture.colours import printable
 from lowtide.outputs.picture.drawing import ArenaView, Band, Picture, PictureStep, Rectangle
+from lowtide.outputs.picture.ram_bar import ram_bar
 from lowtide.report.curve import Curve, floor_of, live_curve
 
 if TYPE_CHECKING:
+    from lowtide.ir.device_memory import DeviceMemory
     from lowtide.ir.flow import FlowGraph
     from lowtide.ir.plan import Plan
     from lowtide.ir.problem import Arena, RegionSpan
@@ -18,7 +20,9 @@ _FAR = 2
 """Times of what a bank holds, up to which its capacity is drawn."""
 
 
-def make_picture(plan: Plan, *, title: str = "plan", flow: FlowGraph | None = None) -> Picture:
+def make_picture(
+    plan: Plan, *, title: str = "plan", flow: FlowGraph | None = None, memory: DeviceMemory | None = None
+) -> Picture:
     """The picture of a plan.
 
     Args:
@@ -26,6 +30,7 @@ def make_picture(plan: Plan, *, title: str = "plan", flow: FlowGraph | None = No
         title: what it is of.
         flow: program points of the program that the plan is of, whose names the steps then have.
             Without it, a step goes by the largest buffer that begins there, or else that ends there.
+        memory: all that it takes on a device, for a bar of its own.
     """
     arenas = _arenas(plan)
     edges = {edge for buffer in plan.problem.buffers for interval in buffer.lifetime for edge in interval}
@@ -45,6 +50,7 @@ def make_picture(plan: Plan, *, title: str = "plan", flow: FlowGraph | None = No
         steps=steps,
         bands=_bands(plan.problem.regions),
         arenas=arenas,
+        ram=None if memory is None else ram_bar(memory),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lowtide.ir.plan import ArenaUse, Plan
+    from lowtide.outputs.picture.ram_bar import RamBar
     from lowtide.report.curve import Curve
 
 
@@ -105,6 +106,7 @@ class Picture:
         steps: sorted, without gaps, from ``start`` to ``stop``.
         bands: by start, what encloses first.
         arenas: in the order of ``plan.uses``.
+        ram: all RAM of a device, if one was named.
     """
 
     title: str
@@ -114,6 +116,7 @@ class Picture:
     steps: tuple[PictureStep, ...]
     bands: tuple[Band, ...]
     arenas: tuple[ArenaView, ...]
+    ram: RamBar | None = None
 
     @property
     def depth(self) -> int:

@@ -17,11 +17,14 @@ if TYPE_CHECKING:
 
     from lowtide.outputs.picture import ArenaView, Band, Picture
     from lowtide.outputs.picture.colours import By, Colouring, Theme
+    from lowtide.outputs.picture.ram_bar import RamBar
 
 WIDTH, PANE, ROW = 12.0, 5.2, 0.24
 """Inches: the width of the figure, the height of an arena, and of a row of bands."""
 LEFT, RIGHT, ABOVE, BELOW, GAP = 0.8, 0.15, 0.42, 1.15, 0.12
 """Inches: margins, and what lies between two panes."""
+RAM_PANE, RAM_HEIGHT = 0.75, 0.24
+"""Inches: what the bar of all RAM takes, with its words, and its own height."""
 
 BANDS = {"branch": 2, "condition": 6, "body": 3, "delegate": 5}
 MANY = 2000
@@ -64,7 +67,8 @@ def draw(picture: Picture, *, theme: Theme = "light", by: By | None = None) -> F
         *([rows * ROW] if rows else []),
         *(PANE / (1 + 0.4 * (len(picture.arenas) > 1)) for _ in picture.arenas),
     ]
-    height = sum(heights) + GAP * max(0, len(heights) - 1) + ABOVE + BELOW
+    above = ABOVE + (RAM_PANE if picture.ram is not None else 0)
+    height = sum(heights) + GAP * max(0, len(heights) - 1) + above + BELOW
     figure = Figure(figsize=(WIDTH, height), facecolor=inks.sheet)
     if not heights:
         figure.text(0.5, 0.5, "no buffers", color=inks.soft, ha="center")
@@ -73,7 +77,7 @@ def draw(picture: Picture, *, theme: Theme = "light", by: By | None = None) -> F
     figure.subplots_adjust(
         left=LEFT / WIDTH,
         right=1 - RIGHT / WIDTH,
-        top=1 - ABOVE / height,
+        top=1 - above / height,
         bottom=BELOW / height,
         hspace=GAP * len(heights) / sum(heights),
     )
@@ -81,6 +85,8 @@ def draw(picture: Picture, *, theme: Theme = "light", by: By | None = None) -> F
     figure.text(
         0.012, 1 - 0.1 / height, _headline(picture), color=inks.ink, fontsize=11, va="top", weight="bold"
     )
+    if picture.ram is not None:
+        _draw_ram(figure, picture.ram, height, theme)
     if rows:
         _draw_bands(axes.pop(0), picture, rows, theme)
     for pane, arena in zip(axes, picture.arenas, strict=True):
@@ -90,6 +96,24 @@ def draw(picture: Picture, *, theme: Theme = "light", by: By | None = None) -> F
     axes[-1].set_xlim(picture.start, max(picture.stop, picture.start + 1))
     _draw_legend(figure, made, theme)
     return figure
+
+
+def _draw_ram(figure: Figure, bar: RamBar, height: float, theme: Theme) -> None:
+    """All RAM as a bar above the panes, with a name on every share that is wide enough for it."""
+    inks, wide = INKS[theme], WIDTH - LEFT - RIGHT
+    bottom = height - ABOVE - RAM_PANE + 0.25
+    axes = figure.add_axes((LEFT / WIDTH, bottom / height, wide / WIDTH, RAM_HEIGHT / height))
+    axes.set_axis_off()
+    axes.set_xlim(0, max(bar.bytes, 1))
+    figure.text(LEFT / WIDTH, (bottom + RAM_HEIGHT + 0.05) / height, bar.title, color=inks.soft, fontsize=8)
+    start = 0
+    for (name, size), shade in zip(bar.shares, CATEGORIES[theme], strict=False):
+        (drawn,) = axes.barh(0, size, left=start, color=shade, edgecolor=inks.sheet, linewidth=0.7)
+        drawn.set_gid(f"ram-{name.replace(' ', '-')}")
+        label = f"{name} {format_size(size)}"
+        if size * wide * 72 > bar.bytes * (4.4 * len(label) + 8):
+            axes.text(start + size / 2, 0, label, ha="center", va="center", fontsize=7, color="#10161d")
+        start += size
 
 
 def _headline(picture: Picture) -> str:

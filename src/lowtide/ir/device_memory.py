@@ -1,0 +1,96 @@
+"""All the memory that a method takes on a device, pool by pool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lowtide.base.errors import InputError
+
+DEVICES = ("cortex-m", "host")
+"""Targets by name: 32 bits of Arm, and 64-bit Linux."""
+
+Pool = Literal["arena", "method", "temporary", "file"]
+"""arena: planned buffers; method: what loading allocates and keeps; temporary: what is given back after each
+instruction; file: what the program's file holds."""
+
+
+def check_device(name: str) -> None:
+    """Refuse a target that nobody knows.
+
+    Raises:
+        InputError: it is one.
+    """
+    if name not in DEVICES:
+        raise InputError(f"device {name!r}: choose one of {', '.join(DEVICES)}")
+
+
+@dataclass(frozen=True, slots=True)
+class RamPart:
+    """One kind of memory.
+
+    Args:
+        pool: which it comes from.
+        what: what it is.
+        bytes: how much, padding for alignment included; None if nothing tells.
+        count: how many there are of it.
+        in_ram: whether it is in RAM; else it stays where the file is, in flash for instance.
+        remark: what the figure means.
+    """
+
+    pool: Pool
+    what: str
+    bytes: int | None
+    count: int = 1
+    in_ram: bool = True
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """A change that takes less RAM.
+
+    Args:
+        change: what to do.
+        wins: bytes of RAM.
+        exact: whether it wins just that, or more besides.
+    """
+
+    change: str
+    wins: int
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """What one method takes on a device.
+
+    Args:
+        device: name of the target.
+        runtime: what allocates there.
+        parts: every kind of memory, pool by pool.
+        savings: what would take less, most bytes first.
+        notes: what the figures take for granted, for people.
+        settings: what a firmware project calls its pools, and the bytes that each must have.
+    """
+
+    device: str
+    runtime: str
+    parts: tuple[RamPart, ...]
+    savings: tuple[Saving, ...] = ()
+    notes: tuple[str, ...] = ()
+    settings: tuple[tuple[str, int], ...] = ()
+
+    def pool_bytes(self, pool: Pool) -> int:
+        """Bytes of RAM of one pool, as far as they are told."""
+        return sum(part.bytes or 0 for part in self.parts if part.pool == pool and part.in_ram)
+
+    @property
+    def ram_bytes(self) -> int:
+        """Bytes of RAM of all pools, as far as they are told."""
+        return sum(part.bytes or 0 for part in self.parts if part.in_ram)
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """What is in RAM, but nobody knows how large it is."""
+        return tuple(part.what for part in self.parts if part.in_ram and part.bytes is None)
