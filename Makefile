@@ -2,6 +2,7 @@
 # make test   every test but the slow ones; test-core: those that need no PyTorch, in an environment without it;
 #             test-oldest, test-newest: those that need it, with other versions of ExecuTorch and PyTorch
 # make docs   the documentation site, in build/site
+# make release  source distribution and wheels, in dist, tried in fresh environments of each Python
 # Each sets up what it needs in .venv (or .venv-oldest, .venv-newest); a second run finds it there.
 
 PYTHON ?= python3
@@ -18,7 +19,8 @@ INTERPRETER := "tflite-micro>=0.dev20260801" "pymicro-wakeword>=2.5"
 # Constraints hold the versions that are tested; without them pip would take the newest torch.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint $(CONSTRAINTS)
 
-.PHONY: help demo test test-core test-oldest test-newest test-slow test-native lint format bench docs clean FORCE
+.PHONY: help demo test test-core test-oldest test-newest test-slow test-native coverage lint tidy format bench docs \
+  release clean FORCE
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -47,6 +49,11 @@ test: $(VENV)/.installed
 test-core:
 	$(MAKE) test VENV=.venv-core BASE= EXTRAS=dev
 
+# The share of lines that the core tests run; pyproject.toml has the floor.
+coverage:
+	$(MAKE) .venv-core/.installed VENV=.venv-core BASE= EXTRAS=dev
+	.venv-core/bin/python -m pytest -m "not slow" -n auto --cov
+
 # What depends on PyTorch and ExecuTorch, with the oldest and the newest versions, in environments of their own.
 test-oldest test-newest: test-%:
 	$(MAKE) test VENV=.venv-$* CONSTRAINTS=constraints-$*.txt EXTRAS=executorch,dev \
@@ -73,6 +80,12 @@ lint: $(VENV)/.installed
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $(wildcard native/*/*.cpp native/*/*.hpp)
 
+# Slow: each file of the kernel is compiled by clang's analyser.
+tidy: $(VENV)/.installed
+	$(PIP) clang-tidy
+	$(BIN)/cmake -S . -B build/tidy -DLOWTIDE_TESTS=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+	$(BIN)/clang-tidy --quiet -p build/tidy $(filter-out native/bindings/%,$(wildcard native/*/*.cpp))
+
 format: $(VENV)/.installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -91,10 +104,13 @@ bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.pte_files
 	$(BIN)/python benchmarks/page.py
 
+release:
+	$(PYTHON) tools/release.py $(RELEASE)
+
 docs: $(VENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf .venv .venv-oldest .venv-newest build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-core .venv-oldest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 FORCE:

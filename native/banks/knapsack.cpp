@@ -30,6 +30,7 @@ class Chooser {
       : options_(options), r_(problem), left_(options.states) {}
 
   BankChoice run() {
+    if (r_.count() == 0) return out_;
     if (!r_.settle()) {
       out_.infeasible = true;
       return out_;
@@ -45,7 +46,7 @@ class Chooser {
     place_in_orders(r_, nullptr, best_);
     price();
     for (std::int64_t width = kFirstWidth; !done(); width *= kWiden) {
-      if (!pass(width)) break;
+      if (!pass(width) || width > options_.states) break;  // a wider pass would drop nothing less
       if (width == kFirstWidth && !done()) {
         improve(r_, options_.seed, improve_rounds(), options_.stop, best_);
         price();

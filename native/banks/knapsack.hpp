@@ -50,7 +50,7 @@ struct BankProblem {
 };
 
 struct BankOptions {
-  std::int64_t states = 8'000'000;  // that all passes over time may make together
+  std::int64_t states = 16'000'000;  // that all passes over time may make together
   std::uint64_t seed = 0;
   const std::atomic<bool>* stop = nullptr;  // raised by the caller: at the deadline, or to interrupt
 };

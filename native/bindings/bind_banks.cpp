@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "banks/filling.hpp"
 #include "banks/knapsack.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/interruptible.hpp"
@@ -53,6 +54,10 @@ void bind_banks(nb::module_& m) {
       .def_prop_ro("proved", &BankChoice::proved)
       .def_ro("states", &BankChoice::states)
       .def_ro("left", &BankChoice::left);
+  nb::class_<BankFill>(m, "BankFill")
+      .def_ro("offsets", &BankFill::offset)
+      .def_ro("gain", &BankFill::gain)
+      .def_ro("rounds", &BankFill::rounds);
   m.def(
       "choose_banks",
       [](const Array& capacity, const Array& cost, const Array& first, const Array& start, const Array& stop,
@@ -67,6 +72,25 @@ void bind_banks(nb::module_& m) {
       nb::arg("capacity"), nb::arg("cost"), nb::arg("first"), nb::arg("start"), nb::arg("stop"),
       nb::arg("weight"), nb::arg("cuts") = Cuts{}, nb::arg("seconds") = 1e9,
       nb::arg("states") = BankOptions{}.states, nb::arg("seed") = 0);
+  m.def(
+      "fill_bank",
+      [](const Problem& problem, const std::vector<Cost>& gain, const std::vector<std::uint8_t>& chosen,
+         std::vector<Bytes> offsets, double seconds, std::int64_t rounds, std::uint64_t seed) {
+        const auto count = static_cast<std::size_t>(problem.count());
+        if (gain.size() != count || chosen.size() != count || offsets.size() != count ||
+            problem.capacity == kNone) {
+          throw nb::value_error("a bank to fill has a capacity, and a gain and an offset for each buffer");
+        }
+        std::atomic<bool> flag = false;
+        BankFill filled;
+        const auto work = [&] {
+          filled = fill_bank(problem, gain, chosen, std::move(offsets), {rounds, seed, &flag});
+        };
+        const bool interrupted = Interruptible::run(seconds, flag, work, [] {});
+        return std::pair(std::move(filled), interrupted);
+      },
+      nb::arg("problem"), nb::arg("gain"), nb::arg("chosen"), nb::arg("offsets"), nb::arg("seconds") = 1e9,
+      nb::arg("rounds") = 0, nb::arg("seed") = 0);
   m.attr("MOST_BANKS") = kMostBanks;
   m.attr("MOST_BANK_COST") = kMostCost;
 }

@@ -110,6 +110,14 @@ class BankChoice:
 MOST_BANKS: int
 MOST_BANK_COST: int
 
+class BankFill:
+    @property
+    def offsets(self) -> list[int]: ...
+    @property
+    def gain(self) -> int: ...
+    @property
+    def rounds(self) -> int: ...
+
 def choose_banks(
     capacity: array[int],
     cost: array[int],
@@ -122,6 +130,15 @@ def choose_banks(
     states: int = ...,
     seed: int = 0,
 ) -> tuple[BankChoice, bool]: ...
+def fill_bank(
+    problem: Problem,
+    gain: Sequence[int],
+    chosen: Sequence[int],
+    offsets: Sequence[int],
+    seconds: float = 1e9,
+    rounds: int = 0,
+    seed: int = 0,
+) -> tuple[BankFill, bool]: ...
 def greedy_objects(problem: Problem, order: Sequence[int], choice: str = "closest") -> ObjectAssignment: ...
 def shared_objects(
     problem: Problem, seconds: float = 1e9, nodes: int = 10_000_000, seed: int = 0

@@ -11,6 +11,7 @@ from lowtide.frontends.front_end import Judge, Rewriter
 from lowtide.ir.program import Program
 from lowtide.lifetimes.accesses import with_accesses
 from lowtide.pack import registry
+from lowtide.pack.banks.pins import with_readers
 from lowtide.pack.banks.planning import plan_in_banks
 from lowtide.pack.planner import plan_problem
 from lowtide.pack.techniques import Techniques, plan_layouts
@@ -75,11 +76,11 @@ def plan_source(source: Source, *, packer: str, hierarchy: Hierarchy, options: r
     memory = request.memory_map
     techniques = Techniques(request.in_place, request.elide_copies)
     if source.planner is not None:
-        if memory is not None:
-            raise UnsupportedError(f"{source.file}: its runtime has one arena: plan without a memory map")
         found = source.planner(source, packer=packer, hierarchy=hierarchy, options=options)
     elif memory is not None and source.layouts is None:
-        problem = source.problem if source.flow is None else with_accesses(source.problem, source.flow)
+        problem = source.problem
+        if source.flow is not None:
+            problem, memory = with_accesses(problem, source.flow), with_readers(memory, source.flow)
         found = plan_in_banks(problem, memory, packer=packer, hierarchy=hierarchy, options=options)
     elif source.layouts is None or (memory is None and techniques == Techniques()):
         found = plan_problem(source.problem, packer=packer, hierarchy=hierarchy, options=options)
@@ -110,11 +111,12 @@ def verify(plan: Plan, source: Any = None, **request: Any) -> Report:
     if source is None:
         return verify_plan(plan)
     asked = make_request(request)
-    if asked.memory_map is not None:
-        check_map(plan, asked.memory_map)
-    if isinstance(source, Program) and not (asked.fold_constants or asked.reorder):
+    memory = asked.memory_map
+    if memory is None and isinstance(source, Program) and not (asked.fold_constants or asked.reorder):
         return verify_plan(plan, source)  # its problem is of no use here, and takes longer than the check
     found = load(source, asked)
+    if memory is not None:
+        check_map(plan, memory, found.points)
     return verify_plan(plan, found.runs if found.runs is not None else found.problem)
 
 
@@ -144,23 +146,23 @@ def repack(
     progress: Callable[[Progress, int], None] | None = None,
     **request: Any,
 ) -> Rewritten:
-    """Plan the memory of an existing file anew: the same file with other offsets, and nothing else changed.
+    """Plan the memory of an existing file anew: the same file with other places, and nothing else changed.
 
     Args:
         source: the path of a ``.pte``, or another file whose format can be written again.
         alignment: bytes that offsets are to be multiples of; None for 16, and for more where the file's own
             plan shows more.
         packer, timeout, seed, threads, progress: as for ``plan``; the time is for each program in the file.
-        request: what is planned, as for ``plan``.
+        request: what is planned, as for ``plan``. With a memory_map tensors of a ``.pte`` go to banks, and
+            memory ids change; what accesses cost counts then, and not how large the arenas are.
 
     Raises:
+        InfeasibleError: the tensors do not fit in the banks of the map.
         InputError: the file is damaged, or an option cannot be used.
         UnsupportedError: its format cannot be written again, or no plan can be right for sure.
         VerificationError: the new file did not pass the audit; nothing is returned.
     """
     asked = make_request(request)
-    if asked.memory_map is not None:
-        raise UnsupportedError("repack takes no memory map yet: plan with it, and use the plan")
     value, front_end = open_source(source, asked)
     options = registry.Options(timeout=timeout, seed=seed, threads=threads, progress=progress)
     return rewriter_of(front_end).rewrite(value, asked, alignment=alignment, packer=packer, options=options)

@@ -6,9 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.exir import to_edge_transform_and_lower
+from executorch.exir.schema import DeviceType
 from torch import nn
 
-from lowtide.base.errors import InfeasibleError, InputError
+from graphs import planned_specs, toy_graph
+from lowtide.base.errors import InfeasibleError, InputError, UnsupportedError
 from lowtide.executorch import MemoryPlanningPass
 from lowtide.ir.memory_map import Bank, MemoryMap, Pin
 from runtime import differences, eager, edge_of, emitted, lower
@@ -128,3 +132,73 @@ def test_what_cannot_be_is_refused(layers):
         MemoryPlanningPass(memory_map=MemoryMap((Bank("a", 64, 1),)), share_mutable_buffers=True)
     with pytest.raises(InfeasibleError, match="fits in no bank"):
         lower(edge, MemoryPlanningPass(memory_map=MemoryMap((Bank("a", 64, 1), Bank("b", 64, 2)))))
+
+
+class Preset(MemoryPlanningPass):
+    """Gives one tensor a memory id before it plans, as a pass of somebody's own may."""
+
+    def __init__(self, id: int, **options: object) -> None:
+        super().__init__(**options)
+        self.id = id
+
+    def run(self, graph_module, graph_signature=None):
+        node = next(n for n in graph_module.graph.nodes if "relu" in n.name and n.op == "call_function")
+        node.meta["spec"].mem_id = self.id
+        self.chosen = node.name
+        return super().run(graph_module, graph_signature)
+
+
+@pytest.mark.parametrize(("id", "bank"), [(2, "slow"), (5, None)])
+def test_memory_ids_that_tensors_have_are_kept(layers, id, bank):
+    calls, expected, edge = layers
+    memory = MemoryMap((Bank("fast", 1 << 16, 1), Bank("slow", 1 << 20, 2, read_cost=8.0)))
+    planning = Preset(id, memory_map=memory)
+    lowered = lower(edge, planning)
+    assert differences(expected, lowered.run(calls)) == []
+    plan = planning.plan
+    buffers = plan.problem.buffers
+    (position,) = (i for i, b in enumerate(buffers) if b.id.rpartition("/")[2] == planning.chosen)
+    assert plan.bank_of(position) == bank
+    assert plan.problem.buffers[position].arena == id
+    others = {plan.bank_of(i) for i in range(len(plan.problem.buffers)) if i != position}
+    assert others == {"fast"}
+
+
+def test_delegates_read_where_asked_and_every_bank_has_the_padding():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 64), nn.Softmax(-1), nn.Linear(64, 16)).eval()
+    calls = [(torch.randn(4, 16).cumsum(0),) for _ in range(2)]
+
+    class Around(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = model
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.inner(x.cumsum(dim=1)).cumsum(dim=1)
+
+    around = Around().eval()
+    edge = to_edge_transform_and_lower(
+        torch.export.export(around, calls[0]), partitioner=[XnnpackPartitioner()]
+    )
+    fast, slow = Bank("fast", 1024 + 64, 1), Bank("slow", 1 << 20, 2, read_cost=8.0, write_cost=8.0)
+    planning = MemoryPlanningPass(memory_map=MemoryMap((fast, slow), (Pin("read-by:*delegate*", "slow"),)))
+    lowered = lower(edge, planning)
+    assert differences(eager(around, calls), lowered.run(calls)) == []
+    plan = planning.plan
+    sizes = lowered.manager.executorch_program.execution_plan[0].non_const_buffer_sizes
+    assert sizes == emitted(plan, padding=64)
+    assert 0 < sizes[1] <= fast.size
+    assert sizes[2] > 64
+    with pytest.raises(InputError, match="no step of such a name or operator"):
+        lower(edge, MemoryPlanningPass(memory_map=MemoryMap((slow,), (Pin("read-by:nothing*", "slow"),))))
+
+
+def test_devices_and_a_map_are_refused():
+    module, signature = toy_graph()
+    for spec in planned_specs(module)[1:]:
+        spec.device = DeviceType.CUDA
+    planning = MemoryPlanningPass(memory_map=MemoryMap((Bank("fast", 1 << 16, 1),)))
+    planning.enable_non_cpu_memory_planning = True
+    with pytest.raises(UnsupportedError, match="a memory map is of the CPU's memory"):
+        planning.run(module, signature)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lowtide.frontends.tflite.kernels import OVER
 from lowtide.frontends.tflite.metadata import ONLINE
 from lowtide.frontends.tflite.model import Model
 from lowtide.frontends.tflite.reading import read_model
@@ -21,9 +22,16 @@ PAIRS = (
 )
 
 
-def cases(name: str, inputs: int, type: str) -> list[bytes]:
+COMPARISONS = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
+
+
+def cases(name: str, type: str) -> list[bytes]:
     """Models of an operator on several shapes; each other order of the operands is one of its own."""
-    if inputs == 1:
+    if name == "ADD_N":
+        return [_model(name, [shape] * OVER[name].inputs, type) for (shape,) in SHAPES]
+    if name == "DYNAMIC_UPDATE_SLICE":
+        return [_model(name, [shape, tuple(-(-n // 2) for n in shape)], type) for (shape,) in SHAPES]
+    if OVER[name].inputs == 1 and name != "PRELU":
         return [_model(name, list(shapes), type) for shapes in SHAPES]
     orders = (1,) if name == "PRELU" else (1, -1)
     return [_model(name, list(shapes)[::order], type) for shapes in PAIRS for order in orders]
@@ -37,6 +45,15 @@ def _model(name: str, shapes: list[tuple[int, ...]], type: str) -> bytes:
     output = main.tensor(largest, type, scale=SCALES.get(type))
     operands = list(given)
     options = {}
+    if name in COMPARISONS:
+        main.tensors[output].type, main.tensors[output].quantization = 6, None
+    if name == "L2_NORMALIZATION" and type in SCALES:
+        main.tensors[output].quantization.scale = [1 / 128]
+    if name == "LOG_SOFTMAX" and type in SCALES:
+        main.tensors[output].quantization.scale = [16 / 256]
+        main.tensors[output].quantization.zeroPoint = [127]
+    if name == "DYNAMIC_UPDATE_SLICE":
+        operands.append(main.constant([0] * (len(largest) - 1) + [largest[-1] // 3], "INT32"))
     if name == "CAST":
         main.tensors[output].type = main.tensors[given[0]].type
         if type in ("FLOAT32", "INT32"):

@@ -47,8 +47,15 @@ def pass_through() -> bytes:
     return net.finish()
 
 
-def loop(*, swap: bool = False, turns: int = 5) -> bytes:
-    """A WHILE with a counter and two tensors; the body may return these in the other order."""
+def loop(*, swap: bool = False, made: tuple[bool, bool] | None = None, turns: int = 5) -> bytes:
+    """A WHILE with a counter and two tensors.
+
+    Args:
+        swap: whether the body returns these in the other order.
+        made: whether it computes what it returns first and second, or hands it through; only what was the
+            first tensor if not said.
+        turns: how often it runs.
+    """
     net = Net()
     main = net.graph()
     x, y = main.input(_SHAPE), main.input(_SHAPE)
@@ -62,8 +69,12 @@ def loop(*, swap: bool = False, turns: int = 5) -> bytes:
     test.outputs = [verdict]
     counter, p, q = body.input((1,), "INT32"), body.input(_SHAPE), body.input(_SHAPE)
     more = body.made("ADD", [counter, body.constant([1], "INT32")])
-    total = body.made("ADD", [p, _constant(body, 3)])
-    body.outputs = [more, q, total] if swap else [more, total, q]
+    results = []
+    for i, (tensor, is_made) in enumerate(
+        zip((q, p) if swap else (p, q), made or (not swap, swap), strict=True)
+    ):
+        results.append(body.made("ADD", [tensor, _constant(body, 3 + i)]) if is_made else tensor)
+    body.outputs = [more, *results]
     main.op("WHILE", [start, x, y], [count, a, b], condSubgraphIndex=1, bodySubgraphIndex=2)
     main.outputs = [main.made("SUB", [a, b]), count]
     return net.finish()
@@ -202,6 +213,8 @@ NETS = {
     "pass_through": pass_through,
     "loop": loop,
     "swapping loop": lambda: loop(swap=True),
+    "swapping loop that makes the first": lambda: loop(swap=True, made=(True, False)),
+    "swapping loop that makes both": lambda: loop(swap=True, made=(True, True)),
     "loop without a turn": lambda: loop(swap=True, turns=0),
     "resource": resource,
     "variable": variable,

@@ -267,14 +267,16 @@ def test_a_hundred_thousand_buffers_are_planned_with_a_gap() -> None:
     assert time.process_time() - began < 40
     plan.verify()
     assert plan.cost_bound is not None
-    assert plan.cost_bound <= (plan.cost or 0) < 1.5 * plan.cost_bound
+    assert plan.cost_bound <= (plan.cost or 0) < 1.2 * plan.cost_bound
 
 
 @pytest.mark.slow
 def test_cpsat_finds_nothing_cheaper() -> None:
+    """Runs where OR-tools is; no extra installs it, as its protobuf is older than other tests have."""
     pytest.importorskip("ortools")
     from bank_oracle import least_cost_by_cpsat
 
+    unproved = open_ = 0
     for seed in range(200):
         chance = random.Random(seed)
         problem = Problem(
@@ -298,5 +300,10 @@ def test_cpsat_finds_nothing_cheaper() -> None:
         )
         choices = Choices(problem, memory)
         found = choices.choose([], seconds=None, seed=0)
-        assert found.proved, seed
-        assert found.cost == least_cost_by_cpsat(choices), seed
+        least, most = least_cost_by_cpsat(choices, seconds=30)
+        assert least <= found.cost <= most, seed
+        assert found.bound <= found.cost, seed
+        unproved += not found.proved
+        open_ += least < most
+    assert unproved <= 2, "the kernel proves nearly all of these within its number of states"
+    assert open_ <= 10, "CP-SAT settles nearly all of these"

@@ -62,7 +62,9 @@ def compare(
     rows: list[dict[str, Any]] = []
     plans: list[Plan] = []
     wanted = packer or names()
-    policies = POLICIES if len({buffer.region for buffer in source.problem.buffers}) > 1 else POLICIES[:1]
+    regions = {buffer.region for buffer in source.problem.buffers}
+    # A runtime with a planner of its own lays all of them out together.
+    policies = POLICIES if len(regions) > 1 and source.planner is None else POLICIES[:1]
     with counting("comparing", quiet or json, verbose=verbose) as progress:
         for name in wanted:
             for policy in policies:

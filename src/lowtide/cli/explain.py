@@ -75,9 +75,9 @@ def _show(found: Explanation, verbose: bool) -> None:
     from rich.markup import escape
 
     from lowtide.base.units import amount, both, many
-    from lowtide.cli.screen import console
+    from lowtide.cli.screen import console, show_banks
     from lowtide.cli.tables import Column, show_table
-    from lowtide.outputs.wording import advice_sentence, arena_sentence
+    from lowtide.outputs.wording import advice_sentence, arena_sentence, room_sentence
 
     out = console()
     count = many(found.buffers, "buffer")
@@ -86,7 +86,10 @@ def _show(found: Explanation, verbose: bool) -> None:
     for peak in found.peaks:
         _show_peak(out, peak, len(found.peaks) > 1, verbose)
     if found.banks:
-        _show_banks(out, found)
+        out.print("\n[bold]What each bank costs in a run[/]")
+        show_banks(found.banks, out)
+        for room in found.more_room:
+            out.print(escape(room_sentence(room)))
     out.print("\n[bold]What would lower it[/]")
     if found.advice:
         rows = [
@@ -138,32 +141,6 @@ def _show_ram(out: Console, memory: DeviceMemory) -> None:
         out.print(escape(sentence))
     for name, size in memory.settings:
         out.print(escape(f"{name}={size}"))
-
-
-def _show_banks(out: Console, found: Explanation) -> None:
-    from rich.markup import escape
-
-    from lowtide.base.units import both
-    from lowtide.cli.tables import Column, show_table
-    from lowtide.outputs.wording import cost_text, room_sentence
-
-    rows = [
-        [
-            escape(bank.name),
-            both(bank.bytes),
-            both(bank.capacity),
-            f"{bank.buffers:,}",
-            both(bank.accessed_bytes),
-            cost_text(bank.cost),
-            f"{bank.share:.1%}",
-        ]
-        for bank in found.banks
-    ]
-    names = ("bytes", "capacity", "buffers", "accessed bytes", "cost", "share")
-    out.print("\n[bold]What each bank costs in a run[/]")
-    show_table(out, [Column("bank", text=True), *map(Column, names)], rows)
-    for room in found.more_room:
-        out.print(escape(room_sentence(room)))
 
 
 def _show_peak(out: Console, peak: Peak, several: bool, verbose: bool) -> None:

@@ -270,7 +270,7 @@ def with_groups(*without: str) -> Callable[[C], Callable[..., None]]:
                 named = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
                 parameters.append(named.replace(annotation=hints[parameter.name]))
                 continue
-            made = list(_parameters(group, without))
+            made = list(_parameters(group, command.__name__, without))
             parameters += made
             taken[parameter.name] = group, {p.name: p.name for p in made}
 
@@ -287,12 +287,14 @@ def with_groups(*without: str) -> Callable[[C], Callable[..., None]]:
     return spell_out
 
 
-def _parameters(group: type, without: tuple[str, ...]) -> Any:
-    """A parameter for each option of a group, those of single formats included."""
+def _parameters(group: type, command: str, without: tuple[str, ...]) -> Any:
+    """A parameter for each option of a group that the command takes, those of single formats included."""
     hints = get_type_hints(group, include_extras=True)
     for one in fields(group):
         if one.name == "of_formats":
             for option in format_options().values():
+                if option.commands and command not in option.commands:
+                    continue
                 yield _parameter(option.name, *_typed(option.help, option.name, option.metavar), group)
         elif one.name not in without:
             assert one.default is not MISSING

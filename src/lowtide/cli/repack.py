@@ -26,7 +26,7 @@ Alignment = Annotated[
 ]
 
 
-@o.with_groups("alignment", "hierarchy", "memory_map")
+@o.with_groups("alignment", "hierarchy")
 def repack(
     file: AuditedFile,
     out: Out,
@@ -39,13 +39,16 @@ def repack(
     """Write FILE, a .pte or a .tflite, again with other offsets and smaller arenas, and nothing else changed.
 
     The new file is audited before it is written. No arena of a safe file grows; an unsafe file becomes a safe
-    one, or is refused with the reason. If nothing can be improved, OUT is FILE.
+    one, or is refused with the reason. With a memory map the tensors of a .pte go to its banks, so that
+    accesses cost least: memory ids change. If nothing can be improved, OUT is FILE.
 
     [bold]Examples[/]
 
       lowtide repack model.pte -o smaller.pte
 
       lowtide repack model.tflite -o smaller.tflite -O2
+
+      lowtide repack model.pte -o banked.pte --memory-map board.toml
     """
     from lowtide.api import rewriter_of
     from lowtide.base.files import write_atomically
@@ -73,8 +76,9 @@ def show(found: Rewritten, name: str, out: str) -> None:
     from rich.markup import escape
 
     from lowtide.base.units import both, many
-    from lowtide.cli.screen import console, ratio
+    from lowtide.cli.screen import console, cost_line, ratio, show_banks
     from lowtide.cli.tables import Column, show_table
+    from lowtide.report.banks import bank_shares
 
     screen = console()
     if found.faults_before:
@@ -94,6 +98,10 @@ def show(found: Rewritten, name: str, out: str) -> None:
     titles = ("arena", "before", "after", "lower bound", "ratio")
     columns = [Column("method", text=True), *(Column(t) for t in titles), Column("unchanged", text=True)]
     show_table(screen, columns, rows)
+    for method, plan in found.plans.items():
+        screen.print(f"\n[bold]{escape(method)}[/]")
+        show_banks(bank_shares(plan), screen)
+        screen.print(cost_line(plan))
     for note in found.notes:
         screen.print(f"note: {escape(note)}")
     what = "audited: safe" if found.changed else "nothing to improve: the file as it was"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lowtide.cli.options import Planned, Searched
     from lowtide.frontends.front_end import Source
     from lowtide.ir.plan import Plan, Progress
+    from lowtide.report.findings import BankShare
 
 _PIPE_WIDTH = 10_000
 """A pipe has no width: lines are not broken there, so that other programs can read them."""
@@ -43,6 +44,7 @@ def ratio(size: int, bound: int) -> str:
 def show_plan(plan: Plan, name: str, reuse_pairs: int, *, verbose: bool = False) -> None:
     """The arenas of a plan, and what was proved; ``verbose``: how it improved, too."""
     from lowtide.cli.tables import Column, show_table
+    from lowtide.report.banks import bank_shares
 
     out = console()
     count = many(len(plan.offsets), "buffer")
@@ -51,7 +53,8 @@ def show_plan(plan: Plan, name: str, reuse_pairs: int, *, verbose: bool = False)
     columns = [Column(title) for title in titles]
     show_table(out, columns, _arenas(plan, both), _arenas(plan, "{:,}".format))
     if plan.banks:
-        show_banks(plan, out)
+        show_banks(bank_shares(plan), out)
+        out.print(cost_line(plan))
     techniques = [applied.technique for applied in plan.applied]
     if over := techniques.count("in-place"):
         out.print(f"{many(over, 'output')} over an input that dies at the step.")
@@ -66,30 +69,32 @@ def show_plan(plan: Plan, name: str, reuse_pairs: int, *, verbose: bool = False)
             for entry in plan.history
         ]
         show_table(out, [Column("seconds"), Column("arena bytes"), Column("lower bound")], rows)
-    out.print(f"Verified: {reuse_pairs:,} pairs of buffers reuse each other's bytes. {plan.seconds:.3f} s.")
+    reuse = "1 pair of buffers reuses" if reuse_pairs == 1 else f"{reuse_pairs:,} pairs of buffers reuse"
+    out.print(f"Verified: {reuse} each other's bytes. {plan.seconds:.3f} s.")
 
 
-def show_banks(plan: Plan, out: Console) -> None:
+def show_banks(banks: Sequence[BankShare], out: Console) -> None:
     """The banks of a plan, what is accessed in each, and what that costs."""
     from lowtide.cli.tables import Column, show_table
+    from lowtide.outputs.wording import cost_text
 
-    accessed = sum(bank.accessed_bytes for bank in plan.banks)
-    limits = {arena.id: arena.capacity or 0 for arena in plan.problem.arenas}
+    accessed = sum(bank.accessed_bytes for bank in banks)
     rows = [
         [
             _escape(bank.name),
             str(bank.mem_id),
-            both(plan.arenas[bank.mem_id]),
-            both(limits[bank.mem_id]),
+            f"{bank.buffers:,}",
+            both(bank.bytes),
+            both(bank.capacity),
             both(bank.accessed_bytes),
             f"{bank.accessed_bytes / accessed:.2%}" if accessed else "-",
-            f"{float(bank.cost):,.0f}",
+            cost_text(bank.cost),
+            f"{bank.share:.1%}",
         ]
-        for bank in plan.banks
+        for bank in banks
     ]
-    titles = ("arena", "bytes", "capacity", "accessed bytes", "share", "cost")
+    titles = ("arena", "buffers", "bytes", "capacity", "accessed bytes", "of all", "cost", "of all")
     show_table(out, [Column("bank", text=True), *(Column(title) for title in titles)], rows)
-    out.print(cost_line(plan))
 
 
 def cost_line(plan: Plan) -> str:
@@ -150,7 +155,7 @@ def planned_file(
     if plan is not None and source.request.memory_map is not None:
         from lowtide.verifier.banks import check_map
 
-        check_map(plan, source.request.memory_map)
+        check_map(plan, source.request.memory_map, source.points)
     if plan is None:
         plan = search(source, searched, quiet=quiet, verbose=verbose)
     if verified:

@@ -89,7 +89,9 @@ def show(
     source, plan = planned_file(file, planned, searched, quiet=quiet, verified=False)
     name = os.path.basename(file) or file
     title = f"{name}, {source.name}" if source.name else name
-    picture = make_picture(plan, title=title, flow=_flow(plan, source, program), memory=told_memory(source))
+    picture = make_picture(
+        plan, title=title, flow=_flow(plan, source, program), memory=told_memory(source, plan)
+    )
     if not (html or png or svg or trace or term):
         html = f"{os.path.splitext(os.path.basename(file))[0]}.lowtide.html"
     made = _made(picture, by, "dark" if dark else "light", html=html, png=png, svg=svg, trace=trace)

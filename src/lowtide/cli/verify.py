@@ -37,7 +37,7 @@ def verify(
         source = load(file, request)
     with working(f"verifying {plan_file}", quiet=quiet, verbose=verbose):
         if request.memory_map is not None:
-            check_map(plan, request.memory_map)
+            check_map(plan, request.memory_map, source.points)
         report = check(plan, source.runs if source.runs is not None else source.problem)
     if not quiet:
         how = "every byte followed through the program" if report.followed else "lifetimes against offsets"

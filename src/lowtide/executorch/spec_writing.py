@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from executorch.exir import memory
@@ -132,9 +131,7 @@ def banks_of(imported: ImportedModules, memory: MemoryMap) -> MemoryMap:
     """
     if imported.arenas.by_pool:
         raise UnsupportedError("a memory map is of the CPU's memory: leave it out, or plan without devices")
-    padding = _padding(imported)
-    banks = tuple(replace(bank, size=bank.size - padding) for bank in memory.banks)
-    return replace(memory, banks=banks)
+    return memory.without(_padding(imported))
 
 
 def insert_frees(imported: ImportedModules, plan: Plan) -> None:

@@ -40,6 +40,8 @@ class Source:
         flow: those program points; of a plan that came with the source, the points that it is of.
         layouts: the problem under each choice of techniques, where there are program points to look at.
         planner: plans it in a way of its own, where a runtime places by its own rules what a plan leaves out.
+        asked: names of buffers in the order in which a runtime asks its planner for their places, where that
+            is known; empty for what nothing uses.
         plan: the plan that it came with, if any.
         faults: why the plan that it came with is wrong, where that is so wrong that no Plan can say it.
         contents: what it has beside its arenas, as far as the format tells.
@@ -60,6 +62,7 @@ class Source:
     flow: FlowGraph | None = None
     layouts: Layouts | None = None
     planner: Planner | None = None
+    asked: tuple[str, ...] | None = None
     plan: Plan | None = None
     faults: tuple[Violation, ...] = ()
     contents: Contents | None = None
@@ -77,6 +80,15 @@ class Source:
     def runs(self) -> Program | Follow | None:
         """What a plan's bytes are followed through, if anything is known of what runs."""
         return self.program if self.program is not None else self.follow
+
+    @property
+    def points(self) -> FlowGraph | None:
+        """Program points, if anything is known of what runs."""
+        if self.flow is not None or self.layouts is None:
+            return self.flow
+        from lowtide.pack.techniques import Techniques
+
+        return self.layouts(Techniques())[1]
 
 
 class Planner(Protocol):
@@ -100,11 +112,13 @@ class FormatOption:
         name: in Python; the command line has hyphens for underscores.
         help: one line, for ``--help``.
         metavar: what the command line calls its value; empty for a flag.
+        commands: those that take it, if not all do.
     """
 
     name: str
     help: str
     metavar: str = ""
+    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +246,11 @@ class Rewritten(Protocol):
     @property
     def faults_before(self) -> int:
         """Faults of the plan that the file had."""
+        ...
+
+    @property
+    def plans(self) -> Mapping[str, Plan]:
+        """The plan of each program by its name, where there is a memory map."""
         ...
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lowtide.base.constants import ROOT
+from lowtide.ir.problem import align_up
 from lowtide.ir.program import Program, Region, Step, Storage, Value
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class ProgramBuilder:
         """
         qualified = f"{self.names[region]}/{name}"
         more.setdefault("planned", size is not None and more.get("kind") != "constant")
-        rounded = None if size is None else -(-size // self.alignment) * self.alignment
+        rounded = None if size is None else align_up(size, self.alignment)
         more.setdefault("alignment", self.alignment)
         self.storages.append(Storage(qualified, rounded, region=region, **more))
         self.values.append(Value(qualified, region, storage=len(self.storages) - 1, layout=layout))

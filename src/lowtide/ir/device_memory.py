@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from lowtide.base.errors import InputError
@@ -23,6 +23,10 @@ def check_device(name: str) -> None:
     """
     if name not in DEVICES:
         raise InputError(f"device {name!r}: choose one of {', '.join(DEVICES)}")
+
+
+_MORE = "more, while it starts"
+"""What is needed besides for as long as the runtime starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,7 @@ class DeviceMemory:
         savings: what would take less, most bytes first.
         notes: what the figures take for granted, for people.
         settings: what a firmware project calls its pools, and the bytes that each must have.
+        least: bytes of RAM that the runtime needs while it starts, however small the arenas are.
     """
 
     device: str
@@ -80,6 +85,19 @@ class DeviceMemory:
     savings: tuple[Saving, ...] = ()
     notes: tuple[str, ...] = ()
     settings: tuple[tuple[str, int], ...] = ()
+    least: int = 0
+
+    def with_arena(self, size: int) -> DeviceMemory:
+        """The same if the one arena takes so many bytes; what starting needs beyond that is a part, too."""
+        arenas = (part for part in self.parts if part.pool == "arena")
+        arena = next(arenas, RamPart("arena", "arena", 0))
+        rest = [part for part in self.parts if part.pool != "arena" and part.what != _MORE]
+        fresh = replace(self, parts=(replace(arena, bytes=size), *rest))
+        more = self.least - fresh.ram_bytes
+        if more <= 0:
+            return fresh
+        part = RamPart("temporary", _MORE, more, remark="given back before the first run")
+        return replace(fresh, parts=(fresh.parts[0], part, *rest))
 
     def pool_bytes(self, pool: Pool) -> int:
         """Bytes of RAM of one pool, as far as they are told."""

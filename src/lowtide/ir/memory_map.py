@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any
@@ -20,6 +20,7 @@ KINDS = ("temporary", "input", "output", "state", "result", "carry", "scratch")
 COSTLIEST = 1_000_000
 """A byte costs no more, so that sums stay whole numbers of 64 bits."""
 
+_READ_BY = "read-by:"
 _DIGITS = 6
 _COST_WITHOUT = 10
 """Times by which a bank costs more than the one before, where a map has no costs."""
@@ -94,7 +95,8 @@ class Pin:
     """Buffers that must lie in one bank.
 
     Args:
-        what: a kind (``state``), a pattern of names (``root/lstm*``), or both (``scratch:root/conv*``).
+        what: a kind (``state``), a pattern of names (``root/lstm*``), both (``scratch:root/conv*``), or
+            ``read-by:`` and a pattern of operators or steps, for what these read (``read-by:*Backend``).
         bank: name of the bank.
     """
 
@@ -106,6 +108,11 @@ class Pin:
         """The kind that it asks for, if any."""
         kind = self.what.partition(":")[0]
         return kind if kind in KINDS else None
+
+    @property
+    def reader(self) -> str | None:
+        """The pattern of operators or steps that read what it asks for, if it is of that form."""
+        return self.what[len(_READ_BY) :] if self.what.startswith(_READ_BY) else None
 
     @property
     def pattern(self) -> str:
@@ -165,6 +172,16 @@ class MemoryMap:
     def by_id(self) -> dict[int, Bank]:
         """The banks by memory id."""
         return {bank.mem_id: bank for bank in self.banks}
+
+    def without(self, padding: int) -> MemoryMap:
+        """The map without bytes at the end of every bank, which are another's.
+
+        Raises:
+            InputError: a bank has no more bytes than those.
+        """
+        if not padding:
+            return self
+        return replace(self, banks=tuple(replace(bank, size=bank.size - padding) for bank in self.banks))
 
     @classmethod
     def of(cls, value: Any) -> MemoryMap:

@@ -23,24 +23,39 @@ def with_accesses(problem: Problem, flow: FlowGraph) -> Problem:
         problem: made of the program points; buffers that these do not know keep what they say.
         flow: program points.
     """
-    storages = flow.program.storages
-    holder = _holders(problem)
-    buffer_of = [holder.get(storage.name, -1) for storage in storages]
+    buffer_of = _buffers_of_storages(problem, flow)
     reads, writes = [0] * len(problem.buffers), [0] * len(problem.buffers)
-    for point in flow.points:
-        if point.kind in ("entry", "exit"):
-            continue
-        read, written = _touched(point, buffer_of)
-        for counts, touched in ((reads, read), (writes, written)):
-            for storage in touched:
-                if buffer_of[storage] >= 0:
-                    counts[buffer_of[storage]] += storages[storage].size or 0
+    for storage, counted in enumerate(storage_accesses(problem, flow)):
+        if buffer_of[storage] >= 0:
+            reads[buffer_of[storage]] += counted[0]
+            writes[buffer_of[storage]] += counted[1]
     known = set(buffer_of)
     buffers = tuple(
         replace(buffer, reads=reads[i], writes=writes[i]) if i in known else buffer
         for i, buffer in enumerate(problem.buffers)
     )
     return replace(problem, buffers=buffers)
+
+
+def storage_accesses(problem: Problem, flow: FlowGraph) -> list[tuple[int, int]]:
+    """Bytes read from and written to each storage, by position; copies within one buffer move nothing."""
+    storages = flow.program.storages
+    buffer_of = _buffers_of_storages(problem, flow)
+    reads, writes = [0] * len(storages), [0] * len(storages)
+    for point in flow.points:
+        if point.kind in ("entry", "exit"):
+            continue
+        read, written = _touched(point, buffer_of)
+        for counts, touched in ((reads, read), (writes, written)):
+            for storage in touched:
+                counts[storage] += storages[storage].size or 0
+    return list(zip(reads, writes, strict=True))
+
+
+def _buffers_of_storages(problem: Problem, flow: FlowGraph) -> list[int]:
+    """Position of the buffer that holds each storage; -1 if none does."""
+    holder = _holders(problem)
+    return [holder.get(storage.name, -1) for storage in flow.program.storages]
 
 
 def _holders(problem: Problem) -> dict[str, int]:

@@ -87,6 +87,17 @@ def ram_sentence(memory: DeviceMemory) -> str:
     return f"On {memory.device}, as {memory.runtime} allocates: {least}{amount(memory.ram_bytes)} of RAM"
 
 
+def beside_sentence(memory: DeviceMemory) -> str:
+    """What a device's RAM holds beside the arenas."""
+    rest = memory.ram_bytes - memory.pool_bytes("arena")
+    pools = [f"{POOLS[pool]} {amount(memory.pool_bytes(pool))}" for pool in POOLS if pool != "arena"]
+    untold = f"; {listed(memory.untold)}: not told" if memory.untold else ""
+    return (
+        f"Beside the arenas, {memory.device} needs {amount(rest)} of RAM as {memory.runtime} allocates: "
+        f"{', '.join(pools)}{untold}"
+    )
+
+
 def ram_row(memory: DeviceMemory, part: RamPart) -> list[str]:
     """One kind of memory: pool, name, bytes, share of all RAM, how many there are and what that means."""
     size = "not told" if part.bytes is None else both(part.bytes)

@@ -17,6 +17,7 @@ from lowtide.ir.plan import Applied
 from lowtide.lifetimes.accesses import with_accesses
 from lowtide.lifetimes.lowering import POINT_LIMIT, lower
 from lowtide.lifetimes.timeline import Timeline
+from lowtide.pack.banks.pins import with_readers
 from lowtide.pack.banks.planning import plan_in_banks
 from lowtide.pack.bounds import lower_bound
 from lowtide.pack.planner import plan_problem
@@ -146,8 +147,8 @@ def plan_layouts(
             if memory is None:
                 found = plan_problem(problem, packer=packer, hierarchy=hierarchy, options=left)
             else:
-                counted = with_accesses(problem, flow)
-                found = plan_in_banks(counted, memory, packer=packer, hierarchy=hierarchy, options=left)
+                counted, named = with_accesses(problem, flow), with_readers(memory, flow)
+                found = plan_in_banks(counted, named, packer=packer, hierarchy=hierarchy, options=left)
         except (InfeasibleError, UnsupportedError) as error:
             # A part inside a whole of another region, say, is out of reach of all policies but one.
             refusal = error

@@ -36,6 +36,7 @@ def bank_shares(plan: Plan) -> tuple[BankShare, ...]:
         found.append(
             BankShare(
                 bank.name,
+                bank.mem_id,
                 plan.arenas[bank.mem_id],
                 size,
                 count,

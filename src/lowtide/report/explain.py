@@ -99,7 +99,7 @@ def explain_source(
         more_room=room,
         arena_bytes=None if made is None else made.arena_bytes,
         lower_bound_bytes=None if made is None else made.lower_bound_bytes,
-        ram=told_memory(source),
+        ram=told_memory(source, made),
     )
 
 

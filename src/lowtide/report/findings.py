@@ -161,7 +161,7 @@ class BankShare:
     """What a bank of a memory map holds, and what it costs.
 
     Args:
-        name: of the bank.
+        name, mem_id: of the bank.
         bytes: end of the highest buffer in it.
         capacity: bytes that it has.
         buffers: how many are in it.
@@ -171,6 +171,7 @@ class BankShare:
     """
 
     name: str
+    mem_id: int
     bytes: int
     capacity: int
     buffers: int

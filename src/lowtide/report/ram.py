@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from lowtide.ir.plan import Plan
 
 
-def told_memory(source: Source) -> DeviceMemory | None:
+def told_memory(source: Source, plan: Plan | None = None) -> DeviceMemory | None:
     """What a source takes on the device that its request names; None if it names none.
+
+    Args:
+        source: which was loaded for a device.
+        plan: a new one of it, whose arena counts if the source came without any.
 
     Raises:
         InputError: it names one, and the source's format does not tell.
@@ -24,7 +28,9 @@ def told_memory(source: Source) -> DeviceMemory | None:
             f"{source.file or 'this'}: what a device takes beside its arenas is told by .pte and .tflite "
             "files only: leave out --device"
         )
-    return source.device_memory
+    if source.device_memory is None or plan is None or source.plan is not None:
+        return source.device_memory
+    return source.device_memory.with_arena(plan.arena_bytes)
 
 
 def check_ram(source: Source, plan: Plan, limit: int) -> Budget:
@@ -39,10 +45,9 @@ def check_ram(source: Source, plan: Plan, limit: int) -> Budget:
     Raises:
         InputError: the source was not loaded for a device, or does not tell.
     """
-    memory = told_memory(source)
+    memory = told_memory(source, plan)
     if memory is None:
         raise InputError("a limit for all RAM needs to know the device: give --device cortex-m or host")
-    rest = memory.ram_bytes - memory.pool_bytes("arena")
-    size = memory.ram_bytes if source.plan is not None else rest + plan.arena_bytes
-    bound = min(size, rest + plan.lower_bound_bytes)
-    return Budget(None, limit, size, bound, "ram", memory.untold)
+    size = memory.ram_bytes
+    smallest = memory.with_arena(plan.lower_bound_bytes).ram_bytes
+    return Budget(None, limit, size, min(size, smallest), "ram", memory.untold)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from lowtide.base.constants import DEFAULT_ARENA
 from lowtide.base.errors import VerificationError, Violation
-from lowtide.pack.banks.pins import placed_banks
+from lowtide.pack.banks.pins import placed_banks, with_readers
 from lowtide.verifier.describe import describe_buffer
 
 if TYPE_CHECKING:
+    from lowtide.ir.flow import FlowGraph
     from lowtide.ir.memory_map import MemoryMap
     from lowtide.ir.plan import Plan
 
@@ -64,8 +65,13 @@ def may_move(plan: Plan, asked: int, answered: int) -> bool:
     return answered in banks and (asked == DEFAULT_ARENA or asked in banks)
 
 
-def check_map(plan: Plan, memory: MemoryMap) -> None:
+def check_map(plan: Plan, memory: MemoryMap, flow: FlowGraph | None = None) -> None:
     """Check that a plan is of a memory map, and that what the map pins is where it says.
+
+    Args:
+        plan: the plan.
+        memory: the map.
+        flow: program points of what was planned, if they are known; they tell which step reads what.
 
     Raises:
         VerificationError: it is of another, or a buffer is in another bank than the map says.
@@ -77,6 +83,8 @@ def check_map(plan: Plan, memory: MemoryMap) -> None:
     asked = [
         (b.name, b.mem_id, b.alignment, b.read_cost, b.write_cost, b.size, b.reserved) for b in memory.banks
     ]
+    if flow is not None:
+        memory = with_readers(memory, flow)
     found = []
     if told != asked:
         found.append(Violation("misfit", "the plan is of another memory map: plan with this one again"))

@@ -54,5 +54,7 @@ def test_the_page_works(tmp_path, monkeypatch):
         pytest.skip("gcc is not installed")
     use = "\nuint8_t *first(void);\nuint8_t *first(void) { return arena; }\n"
     Path("use.c").write_text(blocks("c")[0] + use)
-    strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
-    subprocess.run([compiler, *strict, "-c", "use.c", "-o", "use.o"], check=True)
+    strict = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
+    for language in ("-std=c99", "-std=c11", "-xc++", "-xc++ -std=c++20"):
+        command = [compiler, *language.split(), *strict, "-c", "use.c", "-o", "use.o"]
+        subprocess.run(command, check=True)

@@ -188,6 +188,16 @@ def test_what_cannot_be_planned_is_refused_in_one_line(what):
     assert str(caught.value).isprintable()
 
 
+def test_a_version_outside_of_the_root_is_damage():
+    """The writer would copy it into a new root."""
+    data = bytearray(NETS["loop"]())
+    root = struct.unpack_from("<I", data)[0]
+    vtable = root - struct.unpack_from("<i", data, root)[0]
+    struct.pack_into("<H", data, vtable + 4, 60_000)
+    with pytest.raises(InputError, match=r"model\.version lies outside of its table"):
+        read_model(bytes(data))
+
+
 def test_a_tensor_that_is_read_before_it_is_written_is_refused():
     net = Net()
     main = net.graph()

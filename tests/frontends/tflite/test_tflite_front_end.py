@@ -80,16 +80,18 @@ def test_a_file_repacked_twice_is_the_same_file(name, options):
 @pytest.mark.parametrize("name", NETS)
 def test_the_plan_in_a_file_is_taken_as_it_is(name):
     """Outputs over inputs and copies that were left out are no faults to the commands that read it."""
+    from lowtide.ir.request import Request
     from lowtide.sources import load
 
-    done = lowtide.repack(NETS[name](), **SMALLEST)
-    source = load(done.data)
+    asks = {"probe_scratch": name == "scratch"}
+    done = lowtide.repack(NETS[name](), **asks, **SMALLEST)
+    source = load(done.data, Request(format_options=asks))
     if not done.changed:
         assert source.plan is None
         return
     assert source.plan is not None
     assert source.plan.arena_bytes == done.arenas[0].after == run(done.data, runs=1).head
-    lowtide.verify(source.plan, done.data)
+    lowtide.verify(source.plan, done.data, **asks)
 
 
 def test_a_plan_is_never_above_what_the_file_has():
@@ -203,6 +205,12 @@ def test_explain_names_nothing_that_the_interpreter_cannot_do():
     found = lowtide.explain(NETS["branches 0"]())
     assert found.peaks
     assert not {advice.kind for advice in found.advice} & {"inputs", "outputs"}
+
+
+@pytest.mark.parametrize("name", sorted(wake_words()))
+def test_what_a_run_leaves_for_the_next_is_neither_constant_nor_moved(name):
+    found = lowtide.explain(wake_words()[name])
+    assert not {advice.kind for advice in found.advice} & {"constants", "delay"}
 
 
 def command(*arguments: object) -> str:

@@ -15,16 +15,12 @@ from tflm import run
 RUNS = 3
 
 
-def operands(name: str) -> int:
-    return 2 if OVER[name].inputs == 2 or name == "PRELU" else 1
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OVER)
 def test_a_kernel_is_right_with_its_output_over_an_input(name):
     for type in sorted(OVER[name].types):
         tried = 0
-        for data in cases(name, operands(name), type):
+        for data in cases(name, type):
             stock = run(data, runs=RUNS)
             for position in range(OVER[name].inputs):
                 model = overlaid(data, position)

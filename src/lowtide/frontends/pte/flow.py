@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lowtide.base.constants import DEFAULT_ARENA
 from lowtide.base.errors import UnsupportedError
 from lowtide.ir.flow import Activation, Copy, FlowGraph, Point, SameBytes
 from lowtide.ir.problem import align_up
@@ -19,7 +20,7 @@ from lowtide.ir.program import Program, Region, Step, Storage, StorageKind, Valu
 from lowtide.lifetimes.timeline import problem_of_flow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from lowtide.frontends.pte.analysis import Analysis
     from lowtide.frontends.pte.instruction_effects import PteEffect
@@ -34,11 +35,13 @@ class Layout:
         flow: its program points.
         problem: its buffers.
         buffer: for each planned tensor that is ever touched the position of its buffer.
+        storage: for each planned tensor that has one the position of its storage.
     """
 
     flow: FlowGraph
     problem: Problem
     buffer: dict[int, int]
+    storage: dict[int, int]
 
 
 def layout_of(
@@ -47,12 +50,14 @@ def layout_of(
     *,
     in_place: bool = False,
     elide_copies: bool = False,
+    freed: Collection[int] = (),
 ) -> Layout:
     """The packing problem of a method.
 
     Args:
         analysis: the method.
         alignment: bytes, by memory id.
+        freed: memory ids whose tensors may leave their arena, and share bytes with others that may.
         in_place, elide_copies: as for ``lowtide.lifetimes.timeline.build_problem``.
 
     Raises:
@@ -68,7 +73,9 @@ def layout_of(
     merge_copies = True
     while True:
         elide = elide_copies and merge_copies
-        builder = _Builder(analysis, alignment, apart, merge_copies, allowances=in_place or elide)
+        builder = _Builder(
+            analysis, alignment, apart, merge_copies, allowances=in_place or elide, freed=freed
+        )
         flow = builder.run()
         problem = problem_of_flow(flow, in_place=in_place, elide_copies=elide)
         buffer = {
@@ -78,8 +85,8 @@ def layout_of(
         }
         failed = builder.unmerged(buffer)
         if not failed:
-            _add_views(analysis, builder, buffer)
-            return Layout(flow, problem, buffer)
+            _add_views(analysis, builder, buffer, freed)
+            return Layout(flow, problem, buffer, builder.position)
         if merge_copies:  # a copy that was merged first may stand in the way of a move, which matters more
             merge_copies = False
             continue
@@ -96,7 +103,7 @@ def own_layout(analysis: Analysis, alignment: dict[int, int]) -> Layout:
     flow = builder.run()
     problem = problem_of_flow(flow)
     buffer = {int(found.id.rpartition("%")[2]): i for i, found in enumerate(problem.buffers)}
-    return Layout(flow, problem, buffer)
+    return Layout(flow, problem, buffer, builder.position)
 
 
 def _refuse_views(analysis: Analysis, apart: frozenset[int]) -> None:
@@ -109,7 +116,7 @@ def _refuse_views(analysis: Analysis, apart: frozenset[int]) -> None:
             )
 
 
-def _add_views(analysis: Analysis, builder: _Builder, buffer: dict[int, int]) -> None:
+def _add_views(analysis: Analysis, builder: _Builder, buffer: dict[int, int], freed: Collection[int]) -> None:
     """Static views lie in their base's buffer; what ``et_view`` points elsewhere anyway, beside its base."""
     for view, base in analysis.views.base.items():
         if base in buffer:
@@ -121,7 +128,7 @@ def _add_views(analysis: Analysis, builder: _Builder, buffer: dict[int, int]) ->
         seen = analysis.method.tensors[sources[0]]
         if seen.place is None or tensor.place is None or seen.size < tensor.size:
             continue
-        if seen.place.memory == tensor.place.memory:
+        if seen.place.memory == tensor.place.memory or {seen.place.memory, tensor.place.memory} <= {*freed}:
             buffer[tensor.index] = buffer[sources[0]]
 
 
@@ -134,8 +141,10 @@ class _Builder:
         merge_copies: bool,
         *,
         allowances: bool = False,
+        freed: Collection[int] = (),
     ) -> None:
         self.analysis, self.method, self.views = analysis, analysis.method, analysis.views
+        self.freed = freed
         self.apart, self.merge_copies, self.allowances = apart, merge_copies, allowances
         self.sources: dict[int, list[int]] = {}
         self.viewed: dict[int, list[int]] = {}
@@ -176,7 +185,7 @@ class _Builder:
             kind=kind,
             persistent=kind == "state",
             alignment=unit,
-            arena=tensor.place.memory,
+            arena=DEFAULT_ARENA if tensor.place.memory in self.freed else tensor.place.memory,
             dtype=tensor.dtype,
             shape=tensor.shape,
             operator=self.maker(value),

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _MAGIC = b"ET"
 """At byte 4, followed by two digits of a version."""
 
+_TELL_RAM = ("explain", "check", "show", "plan")
+"""Commands that tell all RAM of a device."""
+
 
 class PteFrontEnd:
     """Reads, judges and rewrites ``.pte`` files."""
@@ -30,16 +33,20 @@ class PteFrontEnd:
         FormatOption("method", "Which method of a .pte.", metavar="NAME"),
         FormatOption(
             "device",
-            "Count all RAM on cortex-m or host, of a .pte or .tflite: explain, check, show, plan --header.",
+            "Count all RAM of a .pte or .tflite on cortex-m or host.",
             metavar="NAME",
+            commands=_TELL_RAM,
         ),
-        FormatOption("runtime", "Version of ExecuTorch on the device.", metavar="VERSION"),
+        FormatOption(
+            "runtime", "Version of ExecuTorch on the device.", metavar="VERSION", commands=_TELL_RAM
+        ),
         FormatOption(
             "temp_pool",
             "The device's pool for temporary memory, or none; as large as it must be if not given.",
             metavar="SIZE",
+            commands=_TELL_RAM,
         ),
-        FormatOption("copied", "The device's loader copies the file into RAM."),
+        FormatOption("copied", "The device's loader copies the file into RAM.", commands=_TELL_RAM),
     )
 
     def sniff(self, head: bytes, suffix: str) -> float:
@@ -68,7 +75,9 @@ class PteFrontEnd:
         from lowtide.frontends.pte.sources import load_methods
 
         options = request.format_options
-        return load_methods(value, request.alignment, options.get("method"), loading_of(options))
+        return load_methods(
+            value, request.alignment, options.get("method"), loading_of(options), request.memory_map
+        )
 
     def judge(self, value: PteFile, *, alignment: int) -> Audit:
         """Whether the file's own plan is safe, on every path of every method."""
@@ -79,12 +88,19 @@ class PteFrontEnd:
     def rewrite(
         self, value: PteFile, request: Request, *, alignment: int | None, packer: str, options: Options
     ) -> Repacked:
-        """The file with other offsets and arena sizes, and nothing else changed."""
+        """The file with other places and arena sizes, and nothing else changed."""
         from lowtide.frontends.pte.repacking import repack
         from lowtide.pack.techniques import Techniques
 
         techniques = Techniques(request.in_place, request.elide_copies)
-        return repack(value, techniques, alignment=alignment, packer=packer, options=options)
+        return repack(
+            value,
+            techniques,
+            alignment=alignment,
+            packer=packer,
+            options=options,
+            memory=request.memory_map,
+        )
 
 
 def _is_pte(head: bytes) -> bool:

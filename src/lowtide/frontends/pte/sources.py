@@ -11,6 +11,7 @@ from lowtide.frontends.coinciding import permit_sharing, sharing_pairs
 from lowtide.frontends.front_end import Source
 from lowtide.frontends.pte.analysis import analyse
 from lowtide.frontends.pte.auditing import check_places
+from lowtide.frontends.pte.banking import freed_memories
 from lowtide.frontends.pte.contents import contents_of
 from lowtide.frontends.pte.flow import layout_of, own_layout
 from lowtide.frontends.pte.methods import Place, alignment_in
@@ -18,6 +19,7 @@ from lowtide.frontends.pte.on_device import device_memory
 from lowtide.ir.problem import Arena, Problem
 from lowtide.pack.bounds import live_peak, lower_bound
 from lowtide.pack.planner import plan_at
+from lowtide.verifier.banks import may_move
 
 if TYPE_CHECKING:
     from lowtide.frontends.pte.analysis import Analysis
@@ -26,12 +28,17 @@ if TYPE_CHECKING:
     from lowtide.frontends.pte.on_device import Loading
     from lowtide.frontends.pte.reading import PteFile
     from lowtide.ir.flow import FlowGraph
+    from lowtide.ir.memory_map import MemoryMap
     from lowtide.ir.plan import Plan
     from lowtide.pack.techniques import Techniques
 
 
 def load_methods(
-    file: PteFile, alignment: int, wanted: str | None = None, loading: Loading | None = None
+    file: PteFile,
+    alignment: int,
+    wanted: str | None = None,
+    loading: Loading | None = None,
+    memory: MemoryMap | None = None,
 ) -> tuple[Source, ...]:
     """The methods of a file that plan any memory, or the one asked for.
 
@@ -40,6 +47,7 @@ def load_methods(
         alignment: bytes, of every offset and size.
         wanted: name of the one; None for all.
         loading: how they are loaded on a device, if one was named.
+        memory: the banks that tensors go to, if there are any.
 
     Raises:
         InputError: there is no such method, none plans any memory, or one does not fit the device's pool.
@@ -58,7 +66,7 @@ def load_methods(
     ]
     if not chosen:
         raise InputError(f"{file.name}: no method plans any memory")
-    found = tuple(_load(file, analysis, alignment) for analysis in chosen)
+    found = tuple(_load(file, analysis, alignment, memory) for analysis in chosen)
     if loading is None:
         return found
     methods = [analysis.method for analysis in analyses]
@@ -68,7 +76,7 @@ def load_methods(
     )
 
 
-def _load(file: PteFile, analysis: Analysis, alignment: int) -> Source:
+def _load(file: PteFile, analysis: Analysis, alignment: int, memory: MemoryMap | None) -> Source:
     method = analysis.method
     memories = sorted({t.place.memory for t in method.planned if t.place is not None})
     unit = dict.fromkeys(memories, alignment)
@@ -87,9 +95,14 @@ def _load(file: PteFile, analysis: Analysis, alignment: int) -> Source:
             return _violations(analysis, _audit(analysis, alignment))
         return _follow(analysis, layout, other, alignment)
 
+    freed = () if memory is None else freed_memories(method, memory)
+
     def layouts(choice: Techniques) -> tuple[Problem, FlowGraph]:
-        found = layout_of(analysis, unit, in_place=choice.in_place, elide_copies=choice.elide_copies)
-        return replace(found.problem, arenas=arenas), found.flow
+        found = layout_of(
+            analysis, unit, in_place=choice.in_place, elide_copies=choice.elide_copies, freed=freed
+        )
+        kept = tuple(arena for arena in arenas if arena.id not in freed)
+        return replace(found.problem, arenas=kept), found.flow
 
     return Source(
         problem,
@@ -172,8 +185,10 @@ def _follow(analysis: Analysis, layout: Layout, plan: Plan, alignment: int) -> l
         if label not in plan.names:
             unplaced.append(Violation("unplaced", f"{name} has no place in the plan", (name,)))
             continue
-        start = plan.offset_of(label)
-        places[tensor.index] = Place(tensor.place.memory, start, start + tensor.size)
+        start, answered = plan.offset_of(label), plan.problem.buffers[plan.names[label]].arena
+        if not may_move(plan, tensor.place.memory, answered):
+            unplaced.append(Violation("misfit", f"{name} is not in the arena that was asked for", (name,)))
+        places[tensor.index] = Place(answered, start, start + tensor.size)
     if unplaced:
         return unplaced
     known = {name for buffer in layout.problem.buffers for name in buffer.members} | names.keys()

@@ -1,8 +1,8 @@
-"""A ``.pte`` with other offsets, put together from what was read.
+"""A ``.pte`` with other places, put together from what was read.
 
 The flatbuffer is written by ExecuTorch's own serialiser, the only thing here that takes ExecuTorch. It is
 given what it was given when the file was made; segments are copied as they are. Afterwards everything but
-the offsets is compared.
+the places is compared.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from lowtide.base.files import show_name
 from lowtide.base.lazy import quiet_imports
 from lowtide.frontends.pte.methods import offset_of
 from lowtide.frontends.pte.reading import PteFile, read_pte
+from lowtide.ir.problem import align_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,18 +25,22 @@ _HEADER_LENGTH = 32
 _LARGEST_ALIGNMENT = 65536
 """Bytes: of segments, beyond which no page is."""
 
-Offsets = dict[str, dict[int, int]]
+Spots = dict[str, dict[int, tuple[int, int]]]
+"""Of each method, memory id and offset by tensor."""
+
 Sizes = dict[str, dict[int, int]]
+"""Of each method, bytes by memory id; an id that is left out has none."""
+
 Alignments = tuple[int | None, int | None]
 
 
-def rewrite(file: PteFile, offsets: Offsets, sizes: Sizes) -> PteFile:
-    """The file with other offsets and arena sizes, read back.
+def rewrite(file: PteFile, spots: Spots, sizes: Sizes) -> PteFile:
+    """The file with its tensors in other places and arenas of other sizes, read back.
 
     Args:
         file: as read; it is as it was afterwards.
-        offsets: for each method new offsets by tensor; those that are missing stay.
-        sizes: for each method new bytes by memory id.
+        spots: new places; methods and tensors that are missing stay.
+        sizes: new sizes; methods that are missing stay.
 
     Raises:
         UnsupportedError: ExecuTorch is missing, or the installed one cannot write it so that all else stays
@@ -44,7 +49,7 @@ def rewrite(file: PteFile, offsets: Offsets, sizes: Sizes) -> PteFile:
     program = _parse(file)
     plain = _serialise(program, None, None)
     alignments = _alignments(file, program, plain)
-    before = _edit(program, offsets, sizes)
+    before = _edit(program, spots, sizes)
     fresh = read_pte(_assemble(file, _serialise(program, *alignments), alignments), file.name)
     again = _parse(fresh)
     _edit(again, *before)
@@ -76,20 +81,22 @@ def _parse(file: PteFile) -> Any:
         ) from None
 
 
-def _edit(program: Any, offsets: Offsets, sizes: Sizes) -> tuple[Offsets, Sizes]:
-    """Change offsets and sizes in place; return those that were there."""
-    old_offsets: Offsets = {}
+def _edit(program: Any, spots: Spots, sizes: Sizes) -> tuple[Spots, Sizes]:
+    """Change places and sizes in place; return those that were there."""
+    old_spots: Spots = {}
     old_sizes: Sizes = {}
     for plan in program.execution_plan:
-        old_offsets[plan.name], old_sizes[plan.name] = {}, {}
-        for value, offset in offsets.get(plan.name, {}).items():
+        old_spots[plan.name] = {}
+        for value, (memory, offset) in spots.get(plan.name, {}).items():
             details = plan.values[value].val.allocation_info
-            old_offsets[plan.name][value] = offset_of(details)
+            old_spots[plan.name][value] = details.memory_id, offset_of(details)
+            details.memory_id = memory
             details.memory_offset_low, details.memory_offset_high = offset & 0xFFFFFFFF, offset >> 32
-        for memory, size in sizes.get(plan.name, {}).items():
-            old_sizes[plan.name][memory] = plan.non_const_buffer_sizes[memory]
-            plan.non_const_buffer_sizes[memory] = size
-    return old_offsets, old_sizes
+        if plan.name in sizes:
+            old_sizes[plan.name] = dict(enumerate(plan.non_const_buffer_sizes))
+            new = {0: plan.non_const_buffer_sizes[0], **sizes[plan.name]}
+            plan.non_const_buffer_sizes = [new.get(memory, 0) for memory in range(max(new) + 1)]
+    return old_spots, old_sizes
 
 
 def _serialise(program: Any, tensors: int | None, delegates: int | None) -> bytes:
@@ -132,7 +139,7 @@ def _assemble(file: PteFile, flatbuffer: bytes, alignments: Alignments) -> bytes
     base = file.segment_base
     if len(head) > base or base - len(head) >= 2 * _segment_alignment(file):
         unit = _segment_alignment(file)
-        base = -(-len(head) // unit) * unit
+        base = align_up(len(head), unit)
     head = head[:24] + struct.pack("<Q", base) + head[32:]
     return head + bytes(base - len(head)) + file.segments
 
@@ -151,7 +158,7 @@ def _with_header(file: PteFile, flatbuffer: bytes, alignments: Alignments) -> by
     if not file.segment_base:
         return flatbuffer
     unit = max(16, *(alignment or 16 for alignment in alignments))
-    padded = -(-_HEADER_LENGTH // unit) * unit
+    padded = align_up(_HEADER_LENGTH, unit)
     root = struct.unpack_from("<I", flatbuffer)[0] + padded
     size = len(flatbuffer) + padded
     header = b"eh00" + struct.pack("<IQQQ", _HEADER_LENGTH, size, file.segment_base, _segment_bytes(file))

@@ -5,6 +5,11 @@ From the schema of TensorFlow Lite, version 3.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lowtide.frontends.flatbuffer.tables import Scalar
+
 _BUILTINS = """
     ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE
     EMBEDDING_LOOKUP FLOOR FULLY_CONNECTED HASHTABLE_LOOKUP L2_NORMALIZATION L2_POOL_2D
@@ -43,6 +48,14 @@ BUILTINS = tuple(_BUILTINS.split())
 
 CUSTOM = BUILTINS.index("CUSTOM")
 """The number that says that the operator has a name of its own."""
+
+OPTIONS: dict[str, tuple[int, tuple[Scalar, ...]]] = {
+    "GATHER": (23, ("i", "i")),
+    "L2_POOL_2D": (5, ("b", "i", "i", "i", "i")),
+    "BATCH_MATMUL": (101, ("B", "B")),
+}
+"""Operators whose options decide a size: the number of the options' type, and the types of its first
+fields."""
 
 _WIDTHS = {
     "FLOAT32": 4,

@@ -35,6 +35,7 @@ class TfliteFrontEnd:
         ),
         FormatOption("keep_offsets", "Leave every tensor of a .tflite that has an offset where it is."),
         FormatOption("probe_scratch", "Ask tflite-micro for the scratch of a .tflite's reference kernels."),
+        FormatOption("probe_arena", "Ask tflite-micro for the least arena in which a .tflite starts here."),
     )
 
     def sniff(self, head: bytes, suffix: str) -> float:

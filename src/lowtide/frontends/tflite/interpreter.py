@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from lowtide.base.errors import UnsupportedError
 from lowtide.frontends.tflite.metadata import ONLINE
+from lowtide.ir.problem import align_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,11 +32,6 @@ MARK_LIMIT = 200_000
 
 DEPTH_LIMIT = 64
 """How deep calls may nest; the interpreter itself recurses on the stack of the device."""
-
-_INFO_BYTES = 32
-_BUFFER_BYTES = 40
-_SUBGRAPH_BYTES = 8
-"""Of the interpreter's own tables on a 64-bit target, while it plans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +74,11 @@ class Simulation:
         tensors: by number through all subgraphs, those that have bytes in the arena.
         scratch: in the order in which it was given.
         head: bytes: what ``print_allocations`` calls the arena allocation head.
-        temporaries: bytes at the head that the interpreter needs while it plans, on a 64-bit target. They
-            are free again afterwards; the arena must have room for the larger of the two.
     """
 
     tensors: dict[int, Allocation]
     scratch: tuple[Allocation, ...]
     head: int
-    temporaries: int
 
 
 def simulate(
@@ -109,19 +102,17 @@ def simulate(
     sizes += [scratch[i].size for i in requests]
     intervals = [spans.tensors[i] for i in numbers] + [spans.scratch[i] for i in requests]
     fixed = [ONLINE if offsets is None else offsets[i] for i in numbers] + [ONLINE] * len(requests)
-    sizes = [_round_up(size) for size in sizes]
+    sizes = [align_up(size, ALIGNMENT) for size in sizes]
     starts = _place(sizes, intervals, fixed)
     found = [
         Allocation(size, *interval, start, offset == ONLINE)
         for size, interval, start, offset in zip(sizes, intervals, starts, fixed, strict=True)
     ]
     order = {request: len(numbers) + i for i, request in enumerate(requests)}
-    infos = model.tensor_count + len(scratch)
     return Simulation(
         tensors=dict(zip(numbers, found, strict=False)),
         scratch=tuple(found[order[i]] for i in range(len(scratch))),
-        head=_round_up(max((a.offset + a.size for a in found), default=0)),
-        temporaries=_SUBGRAPH_BYTES * len(model.subgraphs) + _INFO_BYTES * infos + _BUFFER_BYTES * len(found),
+        head=align_up(max((a.offset + a.size for a in found), default=0), ALIGNMENT),
     )
 
 
@@ -234,7 +225,3 @@ def _place(sizes: list[int], intervals: list[tuple[int, int]], fixed: list[int])
         starts[i] = start
         insort(placed, (start, size, first, last))
     return starts
-
-
-def _round_up(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT

@@ -24,6 +24,7 @@ class Tensor:
         buffer: position of its buffer in the model.
         constant: whether that buffer has its content.
         variable: whether it keeps its content from run to run.
+        scales: how many scales it is quantized with; 0 if it is not.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Tensor:
     buffer: int
     constant: bool
     variable: bool
+    scales: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Operator:
         seen: whether the interpreter sees these calls when it works out lifetimes; it reads one of two fields
             that may name the operator, and old files have only the other.
         custom: whether it is no built-in operator.
+        options: values of the options that ``codes.OPTIONS`` names.
+        resource: container and name of the resource that it is the handle of.
     """
 
     name: str
@@ -55,6 +59,8 @@ class Operator:
     calls: tuple[int, ...] = ()
     seen: bool = True
     custom: bool = False
+    options: tuple[int, ...] = ()
+    resource: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from lowtide.frontends.tflite.judging import judge, must_stay_online
 from lowtide.frontends.tflite.metadata import ONLINE, offsets_in
 from lowtide.frontends.tflite.programs import Imported, program_of
 from lowtide.ir.problem import Buffer, merge_intervals
+from lowtide.lifetimes.nesting import overlap
 from lowtide.pack.bounds import lower_bound
 from lowtide.pack.techniques import Techniques, plan_layouts
 from lowtide.verifier.checks import verify
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from lowtide.frontends.tflite.interpreter import Scratch
     from lowtide.frontends.tflite.model import Model
     from lowtide.ir.plan import Plan
-    from lowtide.ir.problem import Lifetime, Problem
+    from lowtide.ir.problem import Problem
     from lowtide.pack.registry import Options
 
 _LIMIT = 2**31
@@ -173,7 +174,7 @@ class _Rules:
             buffers[name] = replace(parts[0], id=name, name=name, size=size, members=())
         tick = self.clock
         for a, b in self.conflicts(problem):
-            if a in buffers and b in buffers and not _overlap(buffers[a].lifetime, buffers[b].lifetime):
+            if a in buffers and b in buffers and not overlap(buffers[a].lifetime, buffers[b].lifetime):
                 for id in (a, b):
                     lifetime = (*buffers[id].lifetime, (tick, tick + 1))
                     buffers[id] = replace(buffers[id], lifetime=merge_intervals(lifetime))
@@ -253,15 +254,3 @@ def _groups(imported: Imported, scratch: Sequence[Scratch]) -> dict[str, list[st
         if name is not None:
             found.setdefault((request.subgraph, request.operator), []).append(name)
     return {f"{names[0]} and more": names for names in found.values() if len(names) > 1}
-
-
-def _overlap(a: Lifetime, b: Lifetime) -> bool:
-    i = j = 0
-    while i < len(a) and j < len(b):
-        if a[i][0] < b[j][1] and b[j][0] < a[i][1]:
-            return True
-        if a[i][1] <= b[j][1]:
-            i += 1
-        else:
-            j += 1
-    return False

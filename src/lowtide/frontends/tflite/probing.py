@@ -1,11 +1,15 @@
-"""Asks the interpreter of this machine how much scratch each operator takes. Run as a process of its own.
+"""Asks the interpreter of this machine what it takes. Run as a process of its own.
 
-Every operator is put into a model of its own. All of its tensors lie at offset 0, and above them lids, small
-tensors that last throughout, with equal gaps below. There are as many gaps as an operator may ask for
-scratch, so that each request goes into one if it fits and above all lids if it does not: the height of the
-arena tells the sum of the requests that are larger than a gap.
+The least arena is found by halving; each size is tried in a process of its own, which too small a one may
+end.
 
-    python -m lowtide.frontends.tflite.probing < model.tflite > scratch.json
+Scratch: every operator is put into a model of its own. All of its tensors lie at offset 0, and above them
+lids, small tensors that last throughout, with equal gaps below. There are as many gaps as an operator may ask
+for scratch, so that each request goes into one if it fits and above all lids if it does not: the height of
+the arena tells the sum of the requests that are larger than a gap.
+
+    python -m lowtide.frontends.tflite.probing scratch < model.tflite > scratch.json
+    python -m lowtide.frontends.tflite.probing arena < model.tflite > bytes.json
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from lowtide.base.errors import LowtideError
 from lowtide.frontends.tflite.interpreter import ALIGNMENT
 from lowtide.frontends.tflite.metadata import NAME, ONLINE, encode
 from lowtide.frontends.tflite.reading import IDENTIFIER, read_model
+from lowtide.ir.problem import align_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +37,9 @@ _WITHOUT = frozenset({"IF", "WHILE", "CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE",
 
 _LIDS = 12
 """``kMaxScratchBuffersPerOp`` of the interpreter."""
+
+_FIRST, _MOST = 1 << 14, 1 << 30
+"""Bytes of the first arena that is tried, and of the largest."""
 
 _ROOM = 1 << 24
 """Bytes of an arena beyond what the tensors take: for scratch, and for what the interpreter keeps itself."""
@@ -87,7 +95,7 @@ class _Trial:
         self.data, self.model = bytearray(data), model
         self.offsets = [0 if i in model.arena_tensors else ONLINE for i in range(model.tensor_count)]
         sizes = [tensor.size for i, tensor in enumerate(model.tensors) if i in model.arena_tensors][:-_LIDS]
-        self.base = -(-max(sizes, default=0) // ALIGNMENT) * ALIGNMENT
+        self.base = align_up(max(sizes, default=0), ALIGNMENT)
         self.arena = 4 * sum(tensor.size for tensor in model.tensors) + _ROOM
         place = model.buffers[model.metadata[-1].buffer]
         assert place is not None
@@ -166,10 +174,50 @@ def _head(data: bytes, arena: int) -> int:
     return int(found.group(1))
 
 
-def main() -> int:
-    """Read a model from standard input, write its scratch to standard output as JSON."""
+def least_arena(data: bytes) -> int:
+    """The fewest bytes of an arena in which the interpreter starts, to 16 bytes.
+
+    Raises:
+        LowtideError: it starts in none.
+    """
+    from tflite_micro.python.tflite_micro import runtime  # noqa: F401, so that no process does it again
+
+    low, high = 0, _FIRST
+    while not _starts(data, high):
+        low, high = high, 4 * high
+        if high >= _MOST:
+            raise LowtideError(
+                "the interpreter does not start: it has no kernel for an operator, or refuses it"
+            )
+    while high - low > ALIGNMENT:
+        middle = (low + high) // (2 * ALIGNMENT) * ALIGNMENT
+        low, high = (low, middle) if _starts(data, middle) else (middle, high)
+    return high
+
+
+def _starts(data: bytes, arena: int) -> bool:
+    """Whether the interpreter starts in an arena, in a process that it may end."""
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            from tflite_micro.python.tflite_micro import runtime
+
+            silent = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(silent, 1)
+            os.dup2(silent, 2)
+            runtime.Interpreter.from_bytes(data, arena_size=arena)
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def main(what: str) -> int:
+    """Read a model from standard input, write its scratch, or its least arena, to standard output as JSON."""
+    data = sys.stdin.buffer.read()
     try:
-        print(json.dumps(list(probe(sys.stdin.buffer.read()))))
+        print(json.dumps(list(probe(data)) if what == "scratch" else least_arena(data)))
     except ImportError as error:
         print(f"{error.name} is not installed: pip install 'lowtide[tflm]'", file=sys.stderr)
     except LowtideError as error:
@@ -180,4 +228,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1]))

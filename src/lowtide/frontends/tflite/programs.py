@@ -15,6 +15,7 @@ Tensors that nothing is done with have bytes in the arena all the same: they hav
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from lowtide.base.constants import ROOT
 from lowtide.base.errors import InputError, UnsupportedError
 from lowtide.frontends.tflite.interpreter import ALIGNMENT, lifetimes
 from lowtide.frontends.tflite.kernels import overwrites, same_bytes
+from lowtide.ir.problem import align_up
 from lowtide.ir.program import Call, Match, Program, Region, Step, Storage, Value
 
 if TYPE_CHECKING:
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 
 
 _ETHOS_U = "ethos-u"
+
+_REMEMBERING = re.compile(r".*VARIABLE|VAR_HANDLE|CALL_ONCE|HASHTABLE.*|RANDOM.*|MULTINOMIAL|.*_RNG_.*")
+"""Operators whose results depend on more than what they read, or that change more than what they write."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +185,7 @@ class _Importer:
             name = self.unique(f"{self.name_of(region)}/{tensor.name or f'tensor{i}'}")
             storage = Storage(
                 name,
-                _round_up(tensor.size),
+                align_up(tensor.size, ALIGNMENT),
                 kind,
                 region,
                 alignment=ALIGNMENT,
@@ -207,7 +212,7 @@ class _Importer:
             self.value_of[i] = len(self.values)
             self.unused.append(name)
             self.values.append(Value(name, storage=len(self.storages), layout=str(tensor.size)))
-            size, dtype = _round_up(tensor.size), tensor.type.lower()
+            size, dtype = align_up(tensor.size, ALIGNMENT), tensor.type.lower()
             self.storages.append(
                 Storage(name, size, "temporary", 0, alignment=ALIGNMENT, dtype=dtype, shape=tensor.shape)
             )
@@ -231,7 +236,7 @@ class _Importer:
             name = self.unique(f"{self.name_of(region)}/{label} scratch")
             self.scratch[request] = name
             scratch.append(len(self.storages))
-            size = _round_up(self.requests[request].size)
+            size = align_up(self.requests[request].size, ALIGNMENT)
             self.storages.append(Storage(name, size, "scratch", region, alignment=ALIGNMENT))
         over, matches = self.permissions(subgraph, operator)
         return Step(
@@ -240,9 +245,20 @@ class _Importer:
             reads=self.seen(subgraph, operator.inputs),
             writes=self.seen(subgraph, operator.outputs),
             scratch=tuple(scratch),
-            effects=operator.custom or not operator.outputs,
+            effects=self.keeps_state(subgraph, operator),
             overwrites=over,
             matches=matches,
+        )
+
+    def keeps_state(self, subgraph: int, operator: Operator) -> bool:
+        """Whether an operator reads or writes what no tensor of the arena holds, or may do so."""
+        tensors = self.model.subgraphs[subgraph].tensors
+        used = (*operator.inputs, *operator.outputs)
+        return (
+            operator.custom
+            or not operator.outputs
+            or _REMEMBERING.fullmatch(operator.name) is not None
+            or any(tensors[i].variable for i in used if i >= 0)
         )
 
     def permissions(
@@ -359,7 +375,3 @@ class _Importer:
 def _numbered(steps: Sequence[Step]) -> list[Step]:
     """Steps whose names are unique among them."""
     return [replace(step, name=f"{i} {step.name}") for i, step in enumerate(steps)]
-
-
-def _round_up(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from lowtide.base.errors import InputError, UnsupportedError
 from lowtide.frontends.flatbuffer.tables import DamagedError, Extent, FlatBuffer, Table
-from lowtide.frontends.tflite.codes import BUILTINS, CUSTOM, TYPES
+from lowtide.frontends.tflite.codes import BUILTINS, CUSTOM, OPTIONS, TYPES
 from lowtide.frontends.tflite.model import Metadata, Model, Operator, Subgraph, Tensor
-from lowtide.frontends.tflite.resizing import OPTIONS, made_elements
+from lowtide.frontends.tflite.resizing import made_elements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,8 +83,19 @@ class _TensorField(IntEnum):
     TYPE = 1
     BUFFER = 2
     NAME = 3
+    QUANTIZATION = 4
     IS_VARIABLE = 5
     EXTERNAL_BUFFER = 10
+
+
+class _QuantizationField(IntEnum):
+    SCALE = 2
+    ZERO_POINT = 3
+
+
+class _HandleField(IntEnum):
+    CONTAINER = 0
+    SHARED_NAME = 1
 
 
 class _OperatorField(IntEnum):
@@ -99,6 +110,9 @@ class _OperatorField(IntEnum):
 
 _CALLS = {"IF": (92, 2), "WHILE": (93, 2), "CALL_ONCE": (103, 1)}
 """Operators that run subgraphs: the number of their options' type, and how many subgraphs these name."""
+
+_HANDLE = ("VAR_HANDLE", 111)
+"""The operator that makes the handle of a resource, and the number of its options' type."""
 
 
 def read_model(data: bytes, name: str = "model") -> Model:
@@ -149,6 +163,7 @@ class _Reader:
         for external in (ModelField.EXTERNAL_BUFFER_GROUPS, ModelField.EXTERNAL_BUFFERS):
             if root.tables(external):
                 raise self.refuse("has buffers in other files: put the weights into the model")
+        root.integer(ModelField.VERSION, "I")  # what a new root would refer to must be where it says
         for carried, width in _CARRIED.items():
             root.extent(carried, width)
         self.buffers = [self.content(table) for table in root.tables(ModelField.BUFFERS)]
@@ -173,7 +188,8 @@ class _Reader:
             raise self.refuse(
                 f"{table.path} is operator {max(old, new)}, which is not known: use a newer Lowtide"
             )
-        return max(old, new), new, table.string(_CodeField.CUSTOM_CODE) or ""
+        custom = table.string(_CodeField.CUSTOM_CODE) or ""
+        return max(old, new), new, custom if custom.isprintable() else ascii(custom)
 
     def entry(self, table: Table) -> Metadata:
         name = table.string(MetadataField.NAME) or ""
@@ -215,7 +231,8 @@ class _Reader:
             raise self.refuse(f"{called} lies in another file: put the weights into the model")
         buffer = self.index(table, table.integer(_TensorField.BUFFER, "I"), len(self.buffers), "buffer")
         variable = table.integer(_TensorField.IS_VARIABLE, "B") != 0
-        return Tensor(name, type, shape, size, buffer, self.buffers[buffer] is not None, variable)
+        constant = self.buffers[buffer] is not None
+        return Tensor(name, type, shape, size, buffer, constant, variable, _scales(table))
 
     def operator(self, table: Table, tensors: tuple[Tensor, ...], subgraphs: int) -> Operator:
         position = self.index(table, table.integer(_OperatorField.OPCODE_INDEX, "I"), len(self.codes), "code")
@@ -230,8 +247,9 @@ class _Reader:
         for tensor in self.indices(table, table.numbers(_OperatorField.INTERMEDIATES), tensors):
             if tensors[tensor].size:
                 raise self.refuse(f"{table.path} has intermediate tensors, which the interpreter refuses")
+        values = self.values(table, name)
         self.check_size(
-            table, name, [tensors[i].shape for i in inputs if i >= 0], [tensors[i] for i in outputs]
+            table, name, values, [tensors[i].shape for i in inputs if i >= 0], [tensors[i] for i in outputs]
         )
         calls: tuple[int, ...] = ()
         if name in _CALLS:
@@ -249,6 +267,8 @@ class _Reader:
             calls,
             seen=seen == number,
             custom=number == CUSTOM,
+            options=values,
+            resource=self.resource(table, name),
         )
 
     def options(self, table: Table, kind: int) -> Table | None:
@@ -256,13 +276,29 @@ class _Reader:
         found = table.integer(_OperatorField.BUILTIN_OPTIONS_TYPE, "B")
         return table.table(_OperatorField.BUILTIN_OPTIONS) if found == kind else None
 
-    def check_size(
-        self, table: Table, name: str, inputs: list[tuple[int, ...]], outputs: list[Tensor]
-    ) -> None:
-        """Refuse an output that is not as large as its kernel will make it."""
+    def values(self, table: Table, name: str) -> tuple[int, ...]:
+        """Values of the options that OPTIONS names."""
         kind, forms = OPTIONS.get(name, (0, ()))
         options = self.options(table, kind) if forms else None
-        values = [0 if options is None else options.integer(i, form) for i, form in enumerate(forms)]
+        return tuple(0 if options is None else options.integer(i, form) for i, form in enumerate(forms))
+
+    def resource(self, table: Table, name: str) -> tuple[str, str] | None:
+        """Container and name of the resource that an operator makes the handle of."""
+        options = self.options(table, _HANDLE[1]) if name == _HANDLE[0] else None
+        if options is None:
+            return None
+        container, shared = map(options.string, (_HandleField.CONTAINER, _HandleField.SHARED_NAME))
+        return container or "", shared or ""
+
+    def check_size(
+        self,
+        table: Table,
+        name: str,
+        values: tuple[int, ...],
+        inputs: list[tuple[int, ...]],
+        outputs: list[Tensor],
+    ) -> None:
+        """Refuse an output that is not as large as its kernel will make it."""
         elements = made_elements(name, inputs, values)
         if elements is not None and [math.prod(tensor.shape) for tensor in outputs] != [elements]:
             raise self.refuse(
@@ -283,6 +319,15 @@ class _Reader:
             if not (optional and position == -1):
                 self.index(table, position, len(tensors), "tensor")
         return positions
+
+
+def _scales(table: Table) -> int:
+    """How many scales a tensor has, as the interpreter counts them: none without zero points."""
+    found = table.table(_TensorField.QUANTIZATION)
+    if found is None:
+        return 0
+    scales, points = found.extent(_QuantizationField.SCALE, 4), found.extent(_QuantizationField.ZERO_POINT, 8)
+    return scales.size // 4 if scales is not None and points is not None and points.size else 0
 
 
 def _short(name: str) -> str:

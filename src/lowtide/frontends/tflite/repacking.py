@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lowtide.base.constants import DEFAULT_ARENA
-from lowtide.base.errors import LowtideError, VerificationError
+from lowtide.base.errors import LowtideError, UnsupportedError, VerificationError
 from lowtide.base.units import amount
 from lowtide.frontends.front_end import RewrittenArena
 from lowtide.frontends.tflite.interpreter import simulate
@@ -22,16 +22,19 @@ from lowtide.frontends.tflite.requests import (
     pins_in,
     scratch_in,
 )
-from lowtide.frontends.tflite.sources import check_capacity, remarks_on_plans
+from lowtide.frontends.tflite.sources import arena_as_probed, check_capacity, remarks_on_plans
+from lowtide.frontends.tflite.tail import tail_of
+from lowtide.frontends.tflite.targets import CORTEX_M, HOST
 from lowtide.frontends.tflite.writing import with_offsets
 from lowtide.pack.techniques import Techniques
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from lowtide.frontends.tflite.interpreter import Scratch
     from lowtide.frontends.tflite.model import Model
     from lowtide.frontends.tflite.planning import Planned
+    from lowtide.ir.plan import Plan
     from lowtide.ir.request import Request
     from lowtide.pack.registry import Options
 
@@ -47,6 +50,7 @@ class Repacked:
         faults_before: faults of the offsets that the file had.
         notes: what the new file takes for granted.
         seconds: time that it took.
+        plans: none, as there are no banks.
     """
 
     data: bytes
@@ -55,6 +59,7 @@ class Repacked:
     faults_before: int
     notes: tuple[str, ...]
     seconds: float
+    plans: Mapping[str, Plan] = field(default_factory=dict)
 
 
 def repack_model(
@@ -75,6 +80,11 @@ def repack_model(
         VerificationError: what was written is not right; nothing is returned.
     """
     began = time.perf_counter()
+    if request.memory_map is not None:
+        raise UnsupportedError(
+            f"{model.name}: offsets in a model are of one arena: plan it with the memory map, and write the "
+            "planner that places tensors in banks (lowtide plan --planner)"
+        )
     check_alignment(model, alignment)
     check_request(model, request)
     scratch = scratch_in(model, request)
@@ -88,7 +98,11 @@ def repack_model(
         changed=found.offsets is not None,
         arenas=(_arena(found),),
         faults_before=len(found.faults),
-        notes=(*remarks_on_plans(model, scratch, techniques), *_temporaries(found)),
+        notes=(
+            *remarks_on_plans(model, scratch, request),
+            *_hidden(found, offsets_in(model), scratch),
+            *arena_as_probed(data, model.name, request),
+        ),
         seconds=time.perf_counter() - began,
     )
 
@@ -115,11 +129,21 @@ def _arena(found: Planned) -> RewrittenArena:
     return RewrittenArena("", DEFAULT_ARENA, before, after, min(found.bound, after), reason=reason)
 
 
-def _temporaries(found: Planned) -> list[str]:
-    """Says so where what the interpreter needs while it plans hides the gain."""
-    if found.offsets is None or found.after.head >= found.after.temporaries:
+def _hidden(found: Planned, given: Sequence[int] | None, scratch: Sequence[Scratch]) -> list[str]:
+    """Says so where what the interpreter needs while it plans hides some of the gain."""
+    if found.offsets is None:
         return []
-    return [
-        f"While it plans, the interpreter needs {amount(found.after.temporaries)} in place of the head (on "
-        "64 bits), which is more: the smallest arena shrinks by less than the head."
-    ]
+    notes = []
+    for target, called in ((CORTEX_M, "a Cortex-M"), (HOST, "a 64-bit host")):
+        before = tail_of(found.model, found.before, given, scratch, target).arena(found.before.head)
+        after = tail_of(found.model, found.after, found.offsets, scratch, target).arena(found.after.head)
+        if before - after < found.before.head - found.after.head:
+            what = (
+                f"is {amount(after)}, and was {amount(before)}"
+                if after < before
+                else f"stays at {amount(after)}"
+            )
+            notes.append(
+                f"The interpreter's tables while it plans hide a gain: on {called} the least arena {what}."
+            )
+    return notes

@@ -53,8 +53,26 @@ def check_request(model: Model, request: Request) -> None:
         raise UnsupportedError(
             f"{model.name}: the interpreter keeps variables beside its plan: resetting them frees no bytes"
         )
+    if request.memory_map is not None:
+        _check_with_map(model, request)
     if isinstance(request.capacity, Mapping) and request.capacity.keys() - {DEFAULT_ARENA}:
         raise UnsupportedError(f"{model.name}: the interpreter has one arena, {DEFAULT_ARENA}, and no other")
+
+
+def _check_with_map(model: Model, request: Request) -> None:
+    """Refuse beside a memory map what is of the interpreter's one arena.
+
+    Raises:
+        UnsupportedError: something is.
+    """
+    given = offsets_in(model)
+    if given is not None and any(offset != ONLINE for offset in given):
+        raise UnsupportedError(
+            f"{model.name}: has offsets of its own, which a planner for banks cannot keep: take the model "
+            "without them"
+        )
+    if request.format_options.get("device"):
+        raise UnsupportedError(f"{model.name}: --device counts one arena: leave out that, or the memory map")
 
 
 def capacity_in(request: Request) -> int | None:

@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lowtide.frontends.flatbuffer.tables import Scalar
-
 Shape = tuple[int, ...]
-
-OPTIONS: dict[str, tuple[int, tuple[Scalar, ...]]] = {
-    "GATHER": (23, ("i", "i")),
-    "L2_POOL_2D": (5, ("b", "i", "i", "i", "i")),
-}
-"""What the shape depends on: the number of the options' type, and the types of its first fields."""
 
 _VALID = 1
 
@@ -31,7 +23,7 @@ def made_elements(name: str, inputs: Sequence[Shape], options: Sequence[int]) ->
     Args:
         name: of the operator.
         inputs: shapes.
-        options: values of the fields that OPTIONS names.
+        options: values of the fields that ``codes.OPTIONS`` names.
     """
     made = _MADE.get(name)
     try:
@@ -64,10 +56,30 @@ def _pool(inputs: Sequence[Shape], options: Sequence[int]) -> int:
     return batches * -(-height // down) * -(-width // across) * channels
 
 
+def _embedding_lookup(inputs: Sequence[Shape], options: Sequence[int]) -> int:
+    at, table = inputs
+    return at[0] * math.prod(table[1:])
+
+
+def _batch_matmul(inputs: Sequence[Shape], options: Sequence[int]) -> int:
+    left, right = inputs
+    flipped_left, flipped_right = options
+    rank = max(len(left), len(right))
+    pairs = zip(_padded(left, rank)[:-2], _padded(right, rank)[:-2], strict=True)
+    rows, columns = left[-1 if flipped_left else -2], right[-2 if flipped_right else -1]
+    return math.prod(b if a == 1 else a for a, b in pairs) * rows * columns
+
+
+def _padded(shape: Shape, rank: int) -> Shape:
+    return (1,) * (rank - len(shape)) + shape
+
+
 _MADE: dict[str, Callable[[Sequence[Shape], Sequence[int]], int]] = {
     "GATHER": _gather,
     "GATHER_ND": _gather_nd,
     "DEPTH_TO_SPACE": _same,
     "SPACE_TO_DEPTH": _same,
     "L2_POOL_2D": _pool,
+    "EMBEDDING_LOOKUP": _embedding_lookup,
+    "BATCH_MATMUL": _batch_matmul,
 }

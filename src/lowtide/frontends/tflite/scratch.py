@@ -11,7 +11,7 @@ import json
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lowtide.base.errors import InputError
 from lowtide.frontends.tflite.interpreter import ALIGNMENT, Scratch, lifetimes, simulate
@@ -116,15 +116,27 @@ def probed_scratch(model: Model) -> tuple[Scratch, ...]:
     Raises:
         InputError: ``tflite-micro`` is not installed, or has no kernel for an operator.
     """
-    command = [sys.executable, "-m", "lowtide.frontends.tflite.probing"]
+    return tuple(Scratch(*request) for request in _probed(model.data, model.name, "scratch"))
+
+
+def probed_arena(data: bytes, name: str) -> int:
+    """The least bytes of an arena in which the interpreter of this machine starts a model.
+
+    Raises:
+        InputError: ``tflite-micro`` is not installed, or it does not start.
+    """
+    return int(_probed(data, name, "arena"))
+
+
+def _probed(data: bytes, name: str, what: str) -> Any:
+    """What ``probing`` finds in a process of its own."""
+    command = [sys.executable, "-m", "lowtide.frontends.tflite.probing", what]
     try:
-        done = subprocess.run(command, input=model.data, capture_output=True, timeout=_PATIENCE, check=False)
+        done = subprocess.run(command, input=data, capture_output=True, timeout=_PATIENCE, check=False)
     except subprocess.TimeoutExpired:
-        raise InputError(
-            f"{model.name}: its scratch was not found in {_PATIENCE} s: say it instead"
-        ) from None
+        raise InputError(f"{name}: its {what} was not found in {_PATIENCE} s: say it instead") from None
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         why = said[-1] if said and done.returncode > 0 else "the interpreter crashed"
-        raise InputError(f"{model.name}: its scratch cannot be probed: {why}: say it instead")
-    return tuple(Scratch(*request) for request in json.loads(done.stdout))
+        raise InputError(f"{name}: its {what} cannot be probed: {why}: do without")
+    return json.loads(done.stdout)

@@ -13,12 +13,13 @@ from lowtide.frontends.tflite.interpreter import simulate
 from lowtide.frontends.tflite.judging import judge, must_stay_online
 from lowtide.frontends.tflite.kernels import LIBRARY
 from lowtide.frontends.tflite.metadata import offsets_in
-from lowtide.frontends.tflite.on_device import memory_of
+from lowtide.frontends.tflite.on_device import memory_of, tail_remarks
 from lowtide.frontends.tflite.planning import plan_model
 from lowtide.frontends.tflite.programs import program_of
 from lowtide.frontends.tflite.requests import check_request, pins_in, scratch_in
+from lowtide.frontends.tflite.scratch import probed_arena
 from lowtide.ir.contents import Contents
-from lowtide.pack.techniques import Techniques
+from lowtide.pack.techniques import Techniques, plan_layouts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from lowtide.ir.request import Request
     from lowtide.pack.hierarchy import Hierarchy
     from lowtide.pack.registry import Options
+    from lowtide.pack.techniques import Layouts
 
 
 def load_model(model: Model, request: Request) -> Source:
@@ -54,23 +56,34 @@ def load_model(model: Model, request: Request) -> Source:
         problem,
         imported.program,
         layouts=layouts,
-        planner=planner_of(model, scratch),
+        planner=planner_of(model, scratch, layouts),
+        asked=(
+            *(imported.tensors[i] for i in sorted(model.arena_tensors)),
+            *(name or "" for name in imported.scratch),
+        ),
         plan=own_plan(imported, before, faults) if has_plan else None,
         faults=unsayable,
         contents=Contents(_constant_bytes(model)),
-        device_memory=memory_of(model, before, request),
+        device_memory=memory_of(model, before, given, scratch, request),
         origin=model,
         file=model.name,
         remarks=(
             *_arena_remarks(model, given, before, scratch, faults),
-            *remarks_on_plans(model, scratch, Techniques(request.in_place, request.elide_copies)),
+            *arena_as_probed(model.data, model.name, request),
+            *remarks_on_plans(model, scratch, request),
         ),
         moves_interface=False,
     )
 
 
-def planner_of(model: Model, scratch: Sequence[Scratch]) -> Planner:
-    """Plans what the interpreter will make of offsets, not what a packer makes of buffers."""
+def planner_of(model: Model, scratch: Sequence[Scratch], layouts: Layouts) -> Planner:
+    """Plans what the interpreter will make of offsets, or, with a memory map, what a planner of its own will.
+
+    Args:
+        model: what is planned.
+        scratch: what its kernels ask for.
+        layouts: what its arena must hold.
+    """
 
     def plan(source: Source, *, packer: str, hierarchy: Hierarchy, options: Options) -> Plan:
         if hierarchy != "joint":
@@ -79,6 +92,10 @@ def planner_of(model: Model, scratch: Sequence[Scratch]) -> Planner:
             )
         request = source.request
         techniques = Techniques(request.in_place, request.elide_copies)
+        if request.memory_map is not None:
+            return plan_layouts(
+                layouts, techniques, packer=packer, options=options, memory=request.memory_map
+            )
         pins = pins_in(model, request)
         found = plan_model(
             model, scratch, techniques=techniques, pins=pins, packer=packer, options=options
@@ -105,17 +122,30 @@ def check_capacity(plan: Plan, capacity: int | None) -> None:
     raise InfeasibleError(f"the arena's head has a capacity of {amount(capacity)}, but {what}")
 
 
-def remarks_on_plans(model: Model, scratch: Sequence[Scratch], techniques: Techniques) -> Iterator[str]:
+def arena_as_probed(data: bytes, name: str, request: Request) -> Iterator[str]:
+    """What the interpreter of this machine says of a file's arena, if the request wants that, for people.
+
+    Raises:
+        InputError: it cannot be asked.
+    """
+    if request.format_options.get("probe_arena"):
+        least = probed_arena(data, name)
+        yield f"As it is, {name} starts in an arena of {amount(least)} on this machine, and in none smaller."
+
+
+def remarks_on_plans(model: Model, scratch: Sequence[Scratch], request: Request) -> Iterator[str]:
     """What a plan of a model takes for granted, for people."""
     if scratch:
-        most = max(request.size for request in scratch)
+        most = max(found.size for found in scratch)
         yield f"Scratch of kernels: {many(len(scratch), 'request')}, the largest of {amount(most)}."
+    elif {"scratch_log", "probe_scratch"} & {name for name, value in request.format_options.items() if value}:
+        yield "Scratch of kernels: none was asked for."
     elif any(graph.operators for graph in model.subgraphs):
         yield (
             "No scratch is known: if the target's kernels ask for any, the head is larger than shown, and "
             "may be larger than without offsets; see --scratch, --scratch-log and --probe-scratch."
         )
-    if techniques != Techniques():
+    if request.in_place or request.elide_copies:
         yield f"Outputs over inputs are right with {LIBRARY}; other kernels were not tried."
 
 
@@ -133,15 +163,7 @@ def _arena_remarks(
         yield f"The offsets in the file are wrong ({many(len(faults), 'fault')}): see lowtide audit."
     elif given is not None:
         yield f"With the offsets in the file: a head of {amount(before.head)}."
-    yield (
-        f"Beside the head the arena holds the interpreter's own structures{_variables(model)}; while it "
-        f"plans, it needs {amount(before.temporaries)} in place of the head (on 64 bits)."
-    )
-
-
-def _variables(model: Model) -> str:
-    size = sum(tensor.size for tensor in model.tensors if tensor.variable)
-    return f" and variables of {amount(size)}" if size else ""
+    yield from tail_remarks(model, before, given, scratch)
 
 
 def _constant_bytes(model: Model) -> int:

@@ -1,6 +1,7 @@
 """Banks filled one after the other, where no choice of banks could be laid out as it was.
 
-What is above a bank moves on to the next, and what then fits in the holes moves back.
+Either what is above a bank moves on to the next, and what then fits in the holes moves back (``fill``); or
+buffers are put into a bank one by one, as long as they end within it (``fill_one_by_one``).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from lowtide import _kernel
 from lowtide.base.errors import InfeasibleError
 from lowtide.base.units import amount
+from lowtide.ir.problem import align_up
 from lowtide.pack.arrays import to_kernel
 from lowtide.pack.banks.proving import part_of
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
     Pack = Callable[[Problem], Sequence[int]]
     Assign = Callable[[Sequence[int]], Problem]
+
+_STAYS = -1
+"""To the kernel: of a buffer that does not move."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,87 @@ def fill(
             found = _refill(items, at, b, set(chosen) - set(over), found, assign, arena)
         offsets.update(found)
     return Filled(tuple(at), offsets)
+
+
+def fill_one_by_one(
+    items: Sequence[Item],
+    memory: MemoryMap,
+    banks: Sequence[int],
+    assign: Assign,
+    *,
+    seconds: float | None,
+    rounds: int,
+    seed: int,
+) -> Filled | None:
+    """As ``fill``; None where that leaves something over, or buffers may share bytes.
+
+    Args:
+        items, memory, banks, assign: as for ``fill``.
+        seconds: for each bank; None for as long as its rounds take.
+        rounds: how often a few buffers of one time are put into a bank anew.
+        seed: of what is tried at random.
+    """
+    if any(len(item.members) > 1 for item in items):
+        return None
+    at, left = list(banks), set(range(len(items)))
+    offsets: dict[int, int] = {}
+    order = sorted(range(len(memory.banks)), key=lambda b: (sum(memory.banks[b].costs), b))
+    for turn, b in enumerate(order):
+        tried = sorted(k for k in left if items[k].costs[b] >= 0)
+        inside = _put_in(items, tried, at, b, order[turn + 1 :], memory, assign, seconds, rounds, seed)
+        for k, offset in inside.items():
+            at[k] = b
+            offsets[items[k].members[0]] = offset
+        left -= inside.keys()
+    return None if left else Filled(tuple(at), offsets)
+
+
+def _put_in(
+    items: Sequence[Item],
+    tried: Sequence[int],
+    at: Sequence[int],
+    b: int,
+    later: Sequence[int],
+    memory: MemoryMap,
+    assign: Assign,
+    seconds: float | None,
+    rounds: int,
+    seed: int,
+) -> dict[int, int]:
+    """Offsets of those of some items that go into a bank."""
+    trial = list(at)
+    for k in tried:
+        trial[k] = b
+    problem, bank = assign(trial), memory.banks[b]
+    positions = [items[k].members[0] for k in tried]
+    buffers = [problem.buffers[i] for i in positions]
+    most = 1 + max((max(item.costs) for item in items), default=0)
+    gains = []
+    for k, buffer in zip(tried, buffers, strict=True):
+        elsewhere = [items[k].costs[other] for other in later if items[k].costs[other] >= 0]
+        gain = min(elsewhere) - items[k].costs[b] if elsewhere else most
+        gains.append(_STAYS if buffer.offset is not None or not buffer.size else gain)
+    given = [
+        buffer.offset
+        if buffer.offset is not None
+        else -1
+        if buffer.size
+        else align_up(bank.reserved, buffer.alignment)
+        for buffer in buffers
+    ]
+    part = part_of(problem, problem.arena(bank.mem_id), positions)
+    found, interrupted = _kernel.fill_bank(
+        to_kernel(part),
+        gains,
+        [int(at[k] == b) for k in tried],
+        given,
+        1e9 if seconds is None else seconds,
+        rounds,
+        seed,
+    )
+    if interrupted:
+        raise KeyboardInterrupt
+    return {k: offset for k, offset in zip(tried, found.offsets, strict=True) if offset >= 0}
 
 
 def _ends(item: Item, problem: Problem, offsets: dict[int, int]) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -9,11 +11,13 @@ from typing import TYPE_CHECKING
 from lowtide.base.constants import DEFAULT_ARENA
 from lowtide.base.errors import InputError
 from lowtide.base.units import amount
+from lowtide.ir.memory_map import Pin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lowtide.ir.memory_map import Bank, MemoryMap, Pin
+    from lowtide.ir.flow import FlowGraph
+    from lowtide.ir.memory_map import Bank, MemoryMap
     from lowtide.ir.problem import Buffer, Problem
 
 
@@ -30,7 +34,7 @@ def pinned_banks(problem: Problem, memory: MemoryMap) -> dict[int, Bank]:
     banks = placed_banks(problem, memory)
     for i, buffer in enumerate(problem.buffers):
         bank = memory.by_id.get(buffer.arena)
-        if buffer.offset is not None:
+        if buffer.offset is not None and not (is_outside(buffer, memory) and i not in banks):
             if banks.setdefault(i, bank) != bank or bank is None:  # type: ignore[arg-type]
                 raise InputError(
                     f"buffer {buffer.label!r} has a fixed offset in arena {buffer.arena}: "
@@ -55,6 +59,11 @@ def placed_banks(problem: Problem, memory: MemoryMap) -> dict[int, Bank]:
         InputError: two pins contradict each other, or a pattern matches nothing.
     """
     found: dict[int, Pin] = {}
+    for pin in memory.pins:
+        if pin.reader is not None:
+            raise InputError(
+                f"the place of {pin.what!r}: which step reads what is not known here: place buffers by name"
+            )
     for pin in sorted(memory.pins, key=lambda pin: pin.pattern != "*"):
         matches = [i for i, buffer in enumerate(problem.buffers) if _matches(pin, buffer)]
         if not matches and pin.pattern != "*":
@@ -72,6 +81,59 @@ def placed_banks(problem: Problem, memory: MemoryMap) -> dict[int, Bank]:
                 )
             found[i] = pin
     return {i: memory.bank(pin.bank) for i, pin in found.items()}
+
+
+def with_readers(memory: MemoryMap, flow: FlowGraph) -> MemoryMap:
+    """The map with buffers by name in place of what steps read (``read-by:``).
+
+    Raises:
+        InputError: no step of such a name or operator reads anything.
+    """
+    pins: dict[Pin, None] = {}
+    for pin in memory.pins:
+        if pin.reader is None:
+            pins[pin] = None
+            continue
+        read = _read_by(flow, pin.reader)
+        if not read:
+            raise InputError(f"the place of {pin.what!r}: no step of such a name or operator reads a buffer")
+        pins.update((Pin(glob.escape(name), pin.bank), None) for name in read)
+    return replace(memory, pins=tuple(pins))
+
+
+def matching_pins(problem: Problem, memory: MemoryMap, flow: FlowGraph) -> frozenset[Pin]:
+    """The pins that say something of a problem, or of what its steps read."""
+    return frozenset(
+        pin
+        for pin in memory.pins
+        if (
+            any(_matches(pin, buffer) for buffer in problem.buffers)
+            if pin.reader is None
+            else _read_by(flow, pin.reader)
+        )
+    )
+
+
+def _read_by(flow: FlowGraph, pattern: str) -> list[str]:
+    """Names of the planned storages that steps of such a name or operator read, in order."""
+    storages = flow.program.storages
+    read = {
+        storage
+        for tick, point in enumerate(flow.points)
+        if point.kind == "step" and _runs(flow, tick, pattern)
+        for storage in point.all_reads
+    }
+    return [storages[storage].name for storage in sorted(read) if storages[storage].planned]
+
+
+def _runs(flow: FlowGraph, tick: int, pattern: str) -> bool:
+    """Whether a point belongs to a step whose operator or name a pattern matches."""
+    point = flow.points[tick]
+    steps = flow.program.regions[flow.activations[point.activation].region].steps
+    if not 0 <= point.step < len(steps):
+        return False
+    step = steps[point.step]
+    return any(fnmatchcase(name, pattern) for name in (step.operator or "", step.name, flow.describe(tick)))
 
 
 def is_outside(buffer: Buffer, memory: MemoryMap) -> bool:

@@ -12,27 +12,33 @@ from dataclasses import replace
 from math import lcm
 from typing import TYPE_CHECKING
 
-from lowtide.base.errors import InputError
+from lowtide.base.errors import InfeasibleError, InputError
 from lowtide.ir.plan import BankUse
 from lowtide.ir.problem import Arena
 from lowtide.pack.banks.choice import Choices
-from lowtide.pack.banks.filling import fill
+from lowtide.pack.banks.filling import fill, fill_one_by_one
 from lowtide.pack.banks.proving import unfit
 from lowtide.pack.planner import plan_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from lowtide.ir.memory_map import MemoryMap
     from lowtide.ir.plan import Plan
     from lowtide.ir.problem import Problem
     from lowtide.pack.banks.choice import Chosen
+    from lowtide.pack.banks.filling import Filled
     from lowtide.pack.hierarchy import Hierarchy
     from lowtide.pack.registry import Options
 
 _MOST_CUTS = 40
 _MOST_ITEMS = 5_000
 """With more, a packing that fails is not worth another choice: it would differ in a few items."""
+
+_PARTS = (1.0, 0.92)
+"""Of the room of every bank: choices that are laid out one by one."""
+
+_ROUNDS_AN_ITEM = 1
 
 _CHOICE_SHARE = 0.6
 _LAYOUT_SHARE = 0.6
@@ -93,7 +99,7 @@ class _Banks:
                 return self.finish(plan, bound)
             blamed = self.blame(chosen, plan) if len(cuts) < _MOST_CUTS else None
             if not blamed or plan.interrupted or self.share(1.0) == 0:
-                return self.finish(self.filled(chosen), bound)
+                return self.finish(self.filled(chosen, plan), bound)
             cuts += blamed
 
     def attempt(self, chosen: Chosen) -> Plan:
@@ -123,14 +129,21 @@ class _Banks:
                 found.append((b, blamed))
         return found
 
-    def filled(self, chosen: Chosen) -> Plan:
-        """A plan near a choice that could not be laid out."""
+    def filled(self, chosen: Chosen, attempted: Plan) -> Plan:
+        """A plan near a choice that could not be laid out: the cheapest of several."""
         share = self.share(_LAYOUT_SHARE)
 
         def pack(part: Problem) -> Sequence[int]:
             return self.laid_out(part.without_capacity(), share).offsets
 
-        filled = fill(self.choices.items, self.memory, chosen.banks, self.assign, pack)
+        found = [] if attempted.interrupted else list(self.filled_anew(chosen))
+        if not found or len(self.choices.items) <= _MOST_ITEMS:
+            try:
+                found.append(fill(self.choices.items, self.memory, chosen.banks, self.assign, pack))
+            except InfeasibleError:
+                if not found:
+                    raise
+        filled = min(found, key=self.cost_of)
         problem = self.assign(filled.banks)
         given = {
             bank.mem_id: [filled.offsets[i] for i, b in enumerate(problem.buffers) if b.arena == bank.mem_id]
@@ -139,6 +152,45 @@ class _Banks:
         return plan_problem(
             problem, packer=self.packer, hierarchy=self.hierarchy, options=self.options, given=given
         )
+
+    def filled_anew(self, chosen: Chosen) -> Iterator[Filled]:
+        """Layouts for the choice, and for choices of smaller banks, of which fewer find no place."""
+        if self.packer != "auto" or self.hierarchy != "joint":
+            return
+        seconds = None if self.options.timeout is None else self.options.timeout / 4
+        for part in _PARTS:
+            banks = chosen.banks
+            if part < 1:
+                smaller = replace(
+                    self.memory,
+                    banks=tuple(
+                        replace(bank, size=bank.reserved + max(int(bank.room * part), 1))
+                        for bank in self.memory.banks
+                    ),
+                )
+                try:
+                    choices = Choices(self.problem, smaller)
+                    banks = choices.choose(
+                        [], seconds=self.share(_CHOICE_SHARE), seed=self.options.seed
+                    ).banks
+                except (InfeasibleError, InputError):
+                    return
+            filled = fill_one_by_one(
+                self.choices.items,
+                self.memory,
+                banks,
+                self.assign,
+                seconds=seconds,
+                rounds=_ROUNDS_AN_ITEM * len(self.choices.items),
+                seed=self.options.seed,
+            )
+            if filled is None:
+                return
+            yield filled
+
+    def cost_of(self, filled: Filled) -> int:
+        """What accesses cost, in whole units."""
+        return sum(item.costs[b] for item, b in zip(self.choices.items, filled.banks, strict=True))
 
     def assign(self, banks: Sequence[int]) -> Problem:
         """The problem with every buffer in the arena of its bank, aligned as that wants."""
