@@ -54,3 +54,20 @@ WHOLE = frozenset({"_clone_dim_order", "alias_copy", "detach_copy"})
 
 ANY_ORDER = frozenset({"_clone_dim_order"})
 """Of these, those that take notice of the order of dimensions."""
+
+_LEAST_PARTS: dict[str, dict[int, int]] = {
+    "mm": {-2: 4, -1: 16},
+    "bmm": {-2: 4, -1: 16},
+    "linear": {-2: 4, -1: 16},
+    "addmm": {-1: 16},
+}
+"""For operators whose optimised kernels round differently where there are few rows or columns: how many of an
+axis, counted from the last, a part must have for the bits of the whole. Other kernels take any part."""
+
+
+def least_part(name: str, axis: int) -> int:
+    """How many elements of an axis, counted from the last, a part of an operator's result must have.
+
+    Fewer were tried with the runtime of ExecuTorch's wheel and gave other bits than the whole.
+    """
+    return _LEAST_PARTS.get(name, {}).get(axis, 1)
