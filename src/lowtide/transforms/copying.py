@@ -23,6 +23,9 @@ def copy_module(module: fx.GraphModule) -> tuple[fx.GraphModule, dict[fx.Node, f
     mapping: dict[fx.Node, fx.Node] = {}
     output = graph.output(graph.graph_copy(module.graph, mapping))
     output.meta = dict(module.graph.output_node().meta)
+    for old, new in mapping.items():
+        if new.name != old.name:  # torch gives no node the name of a builtin, such as "input"; exports do
+            new.name = old.name
     copy = fx.GraphModule(module, graph)
     copy.meta = dict(module.meta)
     for node in graph.find_nodes(op="get_attr"):
