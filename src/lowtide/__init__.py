@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         VerificationError,
         Violation,
     )
+    from lowtide.fitting import Fitted, fit
     from lowtide.ir.plan import Plan
     from lowtide.ir.problem import Arena, Buffer, Free, Placement, Problem, RegionSpan
     from lowtide.ir.program import Call, Match, Program, Region, Step, Storage, Value
@@ -44,6 +45,7 @@ __all__ = [
     "Call",
     "Difference",
     "Explanation",
+    "Fitted",
     "Free",
     "InfeasibleError",
     "InputError",
@@ -68,6 +70,7 @@ __all__ = [
     "check_budget",
     "diff",
     "explain",
+    "fit",
     "pack",
     "plan",
     "repack",
@@ -95,6 +98,7 @@ _HOME = {
     "Report": "lowtide.verifier.checks",
     "Violation": "lowtide.base.errors",
     **dict.fromkeys(("Difference", "diff"), "lowtide.report.difference"),
+    **dict.fromkeys(("Fitted", "fit"), "lowtide.fitting"),
     "Explanation": "lowtide.report.findings",
     "Plan": "lowtide.ir.plan",
     "check_budget": "lowtide.report.budget",

@@ -23,7 +23,7 @@ from lowtide.base.errors import (
     UntestedVersionWarning,
     VerificationError,
 )
-from lowtide.cli import audit, check, compare, diff, explain, plan, repack, replay, show, verify
+from lowtide.cli import audit, check, compare, diff, explain, fit, plan, repack, replay, show, verify
 
 app = typer.Typer(
     name="lowtide",
@@ -41,6 +41,7 @@ app.command()(replay.replay)
 app.command()(compare.compare)
 app.command()(explain.explain)
 app.command()(check.check)
+app.command()(fit.fit)
 app.command()(diff.diff)
 app.command()(audit.audit)
 app.command()(repack.repack)

@@ -242,3 +242,26 @@ def counting(what: str, quiet: bool, *, verbose: bool = False) -> Iterator[Calla
 
         yield report
     _took(what, began, verbose)
+
+
+@contextlib.contextmanager
+def trying(what: str, quiet: bool) -> Iterator[Callable[[str, int], None] | None]:
+    """A line on the terminal that follows a search of changes: what is tried, the best so far, elapsed."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.live import Live
+    from rich.spinner import Spinner
+
+    began, state, spinner = time.monotonic(), what, Spinner("dots")
+
+    def report(tried: str, best: int) -> None:
+        nonlocal state
+        state = f"{tried}, best {both(best)}"
+
+    def line() -> Spinner:  # drawn anew several times a second: time passes even if there is no news
+        spinner.update(text=f"{state}, {time.monotonic() - began:.1f} s")
+        return spinner
+
+    with Live(get_renderable=line, console=console(stderr=True), transient=True, refresh_per_second=10):
+        yield report

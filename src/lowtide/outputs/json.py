@@ -21,11 +21,12 @@ from lowtide.report.findings import Explanation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lowtide.fitting import Fitted
     from lowtide.ir.device_memory import DeviceMemory
     from lowtide.report.budget import Budget
 
 VERSION = 1
-"""Of all three formats; changed when a reader of the old version would misread the new one."""
+"""Of all these formats; changed when a reader of the old version would misread the new one."""
 
 
 def to_json(value: Plan | Problem | Explanation | Difference) -> str:
@@ -73,7 +74,39 @@ def budgets_to_json(name: str, budgets: Sequence[Budget]) -> str:
     return _text("budget", {"name": name, "kept": kept, "limits": limits})
 
 
-def json_schema(kind: Literal["explanation", "difference", "budget"]) -> dict[str, Any]:
+def fitted_to_json(found: Fitted, name: str = "program") -> str:
+    """What a fit came to, as JSON text; the program itself is a file of its own.
+
+    Args:
+        found: the fit.
+        name: what it calls the program.
+    """
+    document = {
+        "name": name,
+        "runtime": found.runtime,
+        "fits": found.fits,
+        "changed": found.changed,
+        "complete": found.complete,
+        "interrupted": found.interrupted,
+        "limits": asdict(found.limits),
+        "arena_before": found.arena_before,
+        "arena_bytes": found.arena_bytes,
+        "lower_bound_bytes": found.lower_bound_bytes,
+        "floor": asdict(found.floor),
+        "macs_before": found.macs_before,
+        "macs": found.macs,
+        "work": found.work,
+        "allowed": asdict(found.allowed),
+        "steps": [asdict(step) for step in found.steps],
+        "front": [{"bytes": size, "macs": macs} for size, macs in found.front],
+        "barriers": list(found.barriers),
+        "remarks": list(found.remarks),
+        "proof": None if found.proof is None else asdict(found.proof),
+    }
+    return _text("fit", document)
+
+
+def json_schema(kind: Literal["explanation", "difference", "budget", "fit"]) -> dict[str, Any]:
     """The published JSON schema (draft 2020-12) of a format, as a Python value."""
     file = resources.files("lowtide") / "schema" / f"{kind}.schema.json"
     schema: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))

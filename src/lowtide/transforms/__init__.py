@@ -108,13 +108,13 @@ def moved_steps(found: Reordering) -> Iterator[str]:
     """Qualified names of the fewest steps that, moved, make the new order of the old one."""
     steps = {region.name: region.steps for region in found.program.regions}
     for name, order in found.orders.items():
-        staying = _longest_ascending(order)
+        staying = staying_places(order)
         for place, step in enumerate(steps[name]):
             if place not in staying:
                 yield f"{name}/{step.name}"
 
 
-def _longest_ascending(order: Sequence[int]) -> set[int]:
+def staying_places(order: Sequence[int]) -> set[int]:
     """Places of a longest ascending subsequence (Schensted, 1961): what need not move."""
     tails: list[int] = []
     places: list[int] = []

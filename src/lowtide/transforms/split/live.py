@@ -92,6 +92,14 @@ class Lives:
             found.append(now)
         return found
 
+    def block_of(self, node: fx.Node) -> tuple[fx.Node, int, int, int] | None:
+        """The block that holds what a node computes: whose it is, when it begins, its last use, its bytes."""
+        root = self._root.get(node)
+        if root is None:
+            return None
+        life = self._lives[root]
+        return root, life.start, life.stop, life.size
+
     def crossing(self, place: int) -> int:
         """Bytes alive between the step before a position and the step at it."""
         return self._crossing[place]

@@ -1,0 +1,279 @@
+"""The search: from what costs nothing to what costs work, until the program fits.
+
+Each rung is packed as the runtime's planner will pack it, and kept only if that arena is smaller: packing,
+outputs over dying inputs, copies left out, constants folded, rewrites, another order, parts.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from lowtide.transforms.copying import copy_program
+from lowtide.transforms.fit.rewrites import REWRITES
+from lowtide.transforms.fit.stamp import Stamp, put_stamp, stamp_of
+from lowtide.transforms.fit.values import Allowed, FitStep, Found
+from lowtide.transforms.folding import fold_constants
+from lowtide.transforms.split import split_to_fit
+from lowtide.transforms.split.work import total_macs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from torch.export import ExportedProgram
+
+    from lowtide.transforms.fit.rewrites import Rewrite
+    from lowtide.transforms.fit.values import Limits, Packed, StepKind, Target
+    from lowtide.transforms.split import Fitting
+
+
+_NOTHING = Allowed(in_place=False, elide_copies=False)
+_KEPT = 0.25
+"""Of the time, kept back for packing what the search for parts has found."""
+
+
+def fit_program(
+    program: ExportedProgram,
+    target: Target,
+    limits: Limits,
+    *,
+    rewrites: Iterable[Rewrite] | None = None,
+    progress: Callable[[str, int], None] | None = None,
+) -> Found:
+    """Find the cheapest way to make a program fit; the program itself is left as it is.
+
+    Args:
+        program: an export in the operators of the target's dialect.
+        target: the runtime.
+        limits: what may be spent, and when it is good enough.
+        rewrites: those that are tried; all that there are if not given.
+        progress: told what is tried, and the smallest arena so far.
+
+    An interrupt (Ctrl-C) ends the search with the best that it has found by then.
+
+    Raises:
+        InfeasibleError, UnsupportedError: the program cannot be planned for this runtime.
+    """
+    ladder = _Ladder(program, target, limits, progress)
+    ladder.climb(REWRITES if rewrites is None else rewrites)
+    return ladder.found()
+
+
+@dataclass
+class _Ladder:
+    """The state of a search."""
+
+    program: ExportedProgram
+    target: Target
+    limits: Limits
+    progress: Callable[[str, int], None] | None
+    steps: list[FitStep] = field(default_factory=list)
+    complete: bool = True
+    interrupted: bool = False
+    front: tuple[tuple[int, int], ...] = ()
+    barriers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.began = time.monotonic()
+        self.given = self.program
+        self.stamp = stamp_of(self.program)
+        own = total_macs(list(self.program.graph.nodes))
+        self.macs_before = self.stamp.macs if self.stamp is not None else own
+        self.macs = own
+        self.allowed = _NOTHING
+        self.before = self.packed = self.target.before(self.program)
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.limits.max_arena is not None and self.packed.arena_bytes <= self.limits.max_arena
+
+    def climb(self, rewrites: Iterable[Rewrite]) -> None:
+        """Every rung, until it fits."""
+        try:
+            self._planning()
+            if self.stamp is not None and self.stamp.covers(self.target.name, self.limits):
+                return
+            for rung in (self._folding, lambda: self._rewrites(rewrites), self._order, self._parts):
+                if self.fits:
+                    return
+                rung()
+        except KeyboardInterrupt:
+            self.interrupted, self.complete = True, False
+
+    def _say(self, what: str) -> None:
+        if self.progress is not None:
+            self.progress(what, self.packed.arena_bytes)
+
+    def _planning(self) -> None:
+        """What the planner can do by itself, a technique at a time."""
+        for kind, allowed in (
+            ("packing", _NOTHING),
+            ("in_place", replace(_NOTHING, in_place=True)),
+            ("elide_copies", Allowed()),
+        ):
+            if self.fits:
+                return
+            self._say(f"planning with {kind.replace('_', ' ')}")
+            self._take(kind, self.program, self.target.pack(self.program, allowed), allowed)  # type: ignore[arg-type]
+        self.allowed = Allowed()
+
+    def _folding(self) -> None:
+        self._say("folding constants")
+        folded = fold_constants(self.program, limit=self.limits.fold_limit)
+        if folded.constants:
+            packed = self.target.pack(folded.program, self.allowed)
+            self._take("folding", folded.program, packed, nodes=folded.steps, file_bytes=folded.file_bytes)
+
+    def _rewrites(self, rewrites: Iterable[Rewrite]) -> None:
+        for rewrite in rewrites:
+            if self.fits or (rewrite.rounds and not self.limits.allow_rounding):
+                continue
+            self._say(rewrite.name)
+            made = rewrite.run(self.program, self.target)
+            if made is not None:
+                packed = self.target.pack(made.program, self.allowed)
+                self._take(
+                    "rewrite",
+                    made.program,
+                    packed,
+                    nodes=made.nodes,
+                    file_bytes=made.file_bytes,
+                    remark=rewrite.name,
+                )
+
+    def _order(self) -> None:
+        self._say("moving steps")
+        ordered = self.target.ordered(self.program)
+        if ordered is not None:
+            packed = self.target.pack(ordered, self.allowed)
+            self._take("order", ordered, packed, nodes=_moved(self.program, ordered))
+
+    def _parts(self) -> None:
+        """Run chains of steps part by part; what was packed by an interrupt is not lost."""
+        self._say("looking for chains to run in parts")
+        budget = self.macs_before * self.limits.max_macs
+        if self.macs and budget < self.macs:
+            return
+        tried: list[tuple[int, int, ExportedProgram]] = []
+        judged = replace(self.allowed, reorder=True)
+
+        def judge(candidate: ExportedProgram) -> int:
+            arena = self.target.pack(candidate, judged).arena_bytes
+            tried.append((arena, len(tried), candidate))
+            if self.progress is not None:
+                self.progress(f"running chains in parts, {len(tried)} tried", min(tried)[0])
+            return arena
+
+        found: Fitting | None = None
+        try:
+            found = split_to_fit(
+                self.program,
+                self.target.dialect,
+                judge,
+                max_arena=self.limits.max_arena,
+                max_macs=max(budget / self.macs, 1.0) if self.macs else self.limits.max_macs,
+                timeout=self._time_left(),
+            )
+            changed = found.program
+            self.front, self.barriers = found.front, found.barriers
+        except KeyboardInterrupt:
+            self.interrupted = True
+            changed = min(tried)[2] if tried else self.program
+        if self.limits.timeout is not None and time.monotonic() > self.began + self.limits.timeout:
+            self.complete = False
+        if changed is self.program:
+            return
+        best, packed = self._in_order(changed, min(tried)[0])
+        macs = total_macs(list(best.graph.nodes))
+        self._take(
+            "split",
+            best,
+            packed,
+            nodes=_new(self.program, best),
+            macs=macs - self.macs,
+            parts=() if found is None else found.steps,
+        )
+
+    def _in_order(self, program: ExportedProgram, judged: int) -> tuple[ExportedProgram, Packed]:
+        """A program in the order for which its arena was judged, so that planning need not find it again."""
+        ordered = self.target.ordered(program)
+        if ordered is not None:
+            packed = self.target.pack(ordered, self.allowed)
+            if packed.arena_bytes <= judged:
+                return ordered, packed
+        plain = self.target.pack(program, self.allowed)
+        if ordered is not None and packed.arena_bytes < plain.arena_bytes:
+            return ordered, packed
+        return program, plain
+
+    def _time_left(self) -> float | None:
+        if self.limits.timeout is None:
+            return None
+        return max(self.limits.timeout * (1 - _KEPT) - (time.monotonic() - self.began), 0.0)
+
+    def _take(
+        self,
+        kind: StepKind,
+        program: ExportedProgram,
+        packed: Packed,
+        allowed: Allowed | None = None,
+        **more: Any,
+    ) -> None:
+        """Keep a rung if its arena is smaller."""
+        wins = self.packed.arena_bytes - packed.arena_bytes
+        if wins <= 0:
+            return
+        self.steps.append(FitStep(kind, tuple(more.pop("nodes", ())), packed.arena_bytes, wins, **more))
+        self.program, self.packed = program, packed
+        self.macs = total_macs(list(program.graph.nodes))
+        if allowed is not None:
+            self.allowed = allowed
+
+    def found(self) -> Found:
+        """What it came to; a changed program bears a stamp."""
+        changed = self.program is not self.given
+        exhausted = self.complete and not self.fits
+        program = self.program
+        if changed:
+            program = copy_program(program)
+            stamp = Stamp(
+                self.target.name,
+                self.macs_before,
+                self.limits.max_macs,
+                exhausted,
+                self.limits.allow_rounding,
+            )
+            put_stamp(program, stamp)
+        return Found(
+            program=program,
+            allowed=self.allowed,
+            steps=tuple(self.steps),
+            before=self.before,
+            packed=self.packed,
+            macs_before=self.macs_before,
+            macs_after=self.macs,
+            front=self.front,
+            barriers=self.barriers,
+            fits=self.limits.max_arena is None or self.fits,
+            complete=self.complete,
+            interrupted=self.interrupted,
+            changed=changed,
+        )
+
+
+def _moved(old: ExportedProgram, new: ExportedProgram) -> tuple[str, ...]:
+    """Names of the fewest nodes that, moved, make the new order of the old one."""
+    from lowtide.transforms import staying_places
+
+    places = {node.name: place for place, node in enumerate(old.graph.nodes)}
+    names = [node.name for node in new.graph.nodes]
+    staying = staying_places([places[name] for name in names])
+    return tuple(name for place, name in enumerate(names) if place not in staying)
+
+
+def _new(old: ExportedProgram, new: ExportedProgram) -> Sequence[str]:
+    """Names of nodes that the old program does not have."""
+    known = {node.name for node in old.graph.nodes}
+    return tuple(node.name for node in new.graph.nodes if node.name not in known)
