@@ -121,7 +121,7 @@ def fit(
         )
     written: list[tuple[str, str | bytes]] = []
     if out is not None:
-        written.append((out, _saved(found)))
+        written.append((out, _content(found, file)))
     if front_picture is not None:
         written.append((front_picture, draw(found)))
     write_all_atomically(written)
@@ -180,15 +180,21 @@ def _drawer(picture: str | None) -> Callable[[Fitted], str | bytes]:
     return draw
 
 
-def _saved(found: Fitted) -> bytes:
-    """The program as torch.export.save writes it, in memory until it is complete."""
-    import io
+def _content(found: Fitted, file: str) -> bytes:
+    """The fitted program as torch.export.save writes it, complete before anything is replaced.
 
+    A program in which nothing had to change is the file that was given, byte for byte.
+    """
+    import io
+    from pathlib import Path
+
+    if not found.changed:
+        return Path(file).read_bytes()
     import torch
 
-    file = io.BytesIO()
-    torch.export.save(found.program, file)
-    return file.getvalue()
+    content = io.BytesIO()
+    torch.export.save(found.program, content)
+    return content.getvalue()
 
 
 def _show(found: Fitted, name: str, out: str | None, front: bool) -> None:

@@ -35,6 +35,7 @@ class ExecutorchTarget:
     """
 
     name = "executorch"
+    has_views = False
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class ExecutorchTarget:
             aten.slice.Tensor, aten.constant_pad_nd.default, aten.slice_scatter.default, aten.cat.default
         )
         self._seconds = seconds
-        self._planned = {
+        self._planned: dict[str, Any] = {
             "alloc_graph_input": plan_inputs,
             "alloc_graph_output": plan_outputs,
             "alloc_mutable_buffers": plan_state,
@@ -85,8 +86,7 @@ class ExecutorchTarget:
         copy = copy_program(program)
         nodes = list(copy.graph.nodes)
         last: dict[int, int] = {}
-        for position, place in enumerate(planning.places):
-            last[place] = position
+        last.update((place, position) for position, place in enumerate(planning.places))
         steps = sorted(last, key=last.__getitem__)
         if steps == sorted(steps):
             return None

@@ -23,8 +23,6 @@ from lowtide.fitting.targets import target_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lowtide.fitting.targets import Runtime
-
 __all__ = ["Fitted", "Proof", "fit"]
 
 
@@ -34,7 +32,7 @@ def fit(
     max_arena: int | None = None,
     max_macs: float = 1.10,
     timeout: float | None = 60,
-    runtime: Runtime | None = None,
+    runtime: str | None = None,
     plan_inputs: bool = True,
     plan_outputs: bool = True,
     fold_limit: int | None = 64 * 1024,
@@ -78,9 +76,10 @@ def fit(
     prepared = prepare(exported)
     floor = floor_of(prepared, plan_inputs=plan_inputs, plan_outputs=plan_outputs)
     refuse_budget(floor, max_arena)
+    left = limits
     if timeout is not None:
-        limits = replace(limits, timeout=max(timeout - (time.monotonic() - began), 0.0))
-    found = fit_program(prepared, target, limits, progress=progress)
+        left = replace(limits, timeout=max(timeout - (time.monotonic() - began), 0.0))
+    found = fit_program(prepared, target, left, progress=progress)
     program = found.program if found.changed else exported
     if found.changed and prepared is not exported:
         remarks = (*remarks, "The program was decomposed to core ATen operators, as lowering does.")

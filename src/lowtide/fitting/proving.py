@@ -100,7 +100,10 @@ def _replay(fitted: Fitted, arguments: Arguments) -> int:
 
     if arguments[1]:
         return 0
-    request = {"in_place": fitted.allowed.in_place, "elide_copies": fitted.allowed.elide_copies}
+    request: dict[str, Any] = {
+        "in_place": fitted.allowed.in_place,
+        "elide_copies": fitted.allowed.elide_copies,
+    }
     planned = plan(fitted.program, timeout=1.0, **request)
     report = replay(fitted.program, planned, [arguments[0]], times=1, eager=False, **request)
     return report.points
@@ -110,7 +113,8 @@ def _run(program: ExportedProgram, arguments: Arguments) -> list[Any]:
     args, kwargs = pytree.tree_map(lambda x: x.clone() if isinstance(x, torch.Tensor) else x, arguments)
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pytree.tree_leaves(program.module(check_guards=False)(*args, **kwargs))
+        leaves: list[Any] = pytree.tree_leaves(program.module(check_guards=False)(*args, **kwargs))
+        return leaves
 
 
 def _compare(expected: Sequence[Any], found: Sequence[Any]) -> tuple[bool, float]:

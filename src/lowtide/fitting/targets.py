@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from lowtide.base.errors import InputError, UnsupportedError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torch.export import ExportedProgram
 
     from lowtide.transforms.fit import Allowed, Packed, Target
@@ -38,7 +42,8 @@ def target_of(
             from lowtide.executorch.version import require_supported
 
             require_supported()
-            from lowtide.executorch.fit_target import ExecutorchTarget
+            with _silent():
+                from lowtide.executorch.fit_target import ExecutorchTarget
         except (ImportError, UnsupportedError) as error:
             if runtime is not None:
                 raise UnsupportedError(f"runtime executorch cannot be used: {error}") from error
@@ -50,10 +55,22 @@ def target_of(
     return PytorchTarget(plan_inputs=plan_inputs, plan_outputs=plan_outputs), remarks
 
 
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without the warnings that other libraries log when they are imported."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
 class PytorchTarget:
     """Packs an export as ``lowtide plan`` does."""
 
     name = "pytorch"
+    has_views = True
 
     def __init__(self, *, plan_inputs: bool = True, plan_outputs: bool = True) -> None:
         import torch
@@ -64,7 +81,7 @@ class PytorchTarget:
         self.dialect = Dialect(
             aten.slice.Tensor, aten.constant_pad_nd.default, aten.slice_scatter.default, aten.cat.default
         )
-        self._planned = {"plan_inputs": plan_inputs, "plan_outputs": plan_outputs}
+        self._planned: dict[str, Any] = {"plan_inputs": plan_inputs, "plan_outputs": plan_outputs}
 
     def before(self, program: ExportedProgram) -> Packed:
         """The plan without any technique."""

@@ -31,7 +31,8 @@ _BARRIERS = 3
 
 def outcome(found: Fitted) -> str:
     """Whether it fits, in one line."""
-    taken = f"{amount(found.arena_bytes)}, {_of(found.arena_bytes, found.arena_before)} of {amount(found.arena_before)}"
+    part, whole = found.arena_bytes, found.arena_before
+    taken = f"{amount(part)}, {_of(part, whole)} of {amount(whole)}"
     price = f"{found.work:.3f} times the multiply-adds"
     limit = found.limits.max_arena
     if limit is None:
@@ -95,7 +96,8 @@ def part_sentence(part: SplitStep) -> str:
     """One segment that runs in parts."""
     halo = "overlaps kept from part to part" if part.keeps else "overlaps computed again"
     work = f", {part.macs:,} multiply-adds more" if part.macs else ""
-    said = f"{part.first} to {part.last}: {many(part.nodes, 'step')} in {part.parts} parts along axis {part.axis}"
+    steps = f"{part.first} to {part.last}: {many(part.nodes, 'step')}"
+    said = f"{steps} in {part.parts} parts along axis {part.axis}"
     return f"{said}, {halo if part.keeps or part.macs else 'nothing computed twice'}{work}"
 
 

@@ -101,7 +101,7 @@ class Folded:
     file_bytes: int
 
 
-def fold_constants(program: ExportedProgram, *, limit: int | None = None) -> Folded:
+def fold_constants(program: ExportedProgram, *, limit: int | None = None, dense: bool = False) -> Folded:
     """Compute what depends on parameters and constants alone.
 
     Random numbers, operators that write into their arguments, and what a branch or loop computes stay.
@@ -110,6 +110,8 @@ def fold_constants(program: ExportedProgram, *, limit: int | None = None) -> Fol
         program: an export, in ATen's or the edge dialect.
         limit: bytes by which the file may grow in all: its constants, less what the steps took that are gone
             (``STEP_BYTES`` each); None for as much as it takes. What would grow it most is given up first.
+        dense: whether views in another order of dimensions become constants in the usual order. Runtimes
+            without views copy such a view at every run; PyTorch's kernels may round it differently then.
 
     Raises:
         InputError: the limit is negative.
@@ -119,11 +121,11 @@ def fold_constants(program: ExportedProgram, *, limit: int | None = None) -> Fol
     contents = _Contents(_evaluate(program))
     values = contents.values
     kept: set[fx.Node] = set()  # computed at run time after all
-    choice = _choose(program, contents, kept)
+    choice = _choose(program, contents, kept, dense)
     while limit is not None and choice.file_growth > limit and choice.frontier:
         # Give up what brings the growth down most; of what brings it down alike, the smallest.
         tried = [
-            (size, nodes, _choose(program, contents, kept | nodes))
+            (size, nodes, _choose(program, contents, kept | nodes, dense))
             for size, nodes in _what_to_give_up(contents, choice)
         ]
         _, given_up, choice = min(tried, key=lambda trial: (trial[2].file_growth, trial[0]))
@@ -292,7 +294,7 @@ class _Choice:
         return self.growth - STEP_BYTES * len(self.folded)
 
 
-def _choose(program: ExportedProgram, contents: _Contents, kept: set[fx.Node]) -> _Choice:
+def _choose(program: ExportedProgram, contents: _Contents, kept: set[fx.Node], dense: bool) -> _Choice:
     """Fold all that can be, but for some nodes, and for what cannot become a constant."""
     kept, values = set(kept), contents.values
     while True:
@@ -302,7 +304,7 @@ def _choose(program: ExportedProgram, contents: _Contents, kept: set[fx.Node]) -
             if node.op == "call_function" and node in values and node not in kept
         }
         frontier = [node for node in folded if any(user not in folded for user in node.users)]
-        unfit = [node for node in frontier if not _may_be_constant(node)]
+        unfit = [node for node in frontier if not _may_be_constant(node, dense)]
         if not unfit:
             break
         kept.update(unfit)
@@ -333,11 +335,11 @@ def _what_to_give_up(contents: _Contents, choice: _Choice) -> Iterator[tuple[int
             yield size, behind
 
 
-def _may_be_constant(node: fx.Node) -> bool:
-    """A plain tensor, in the usual order of its dimensions, that is not what the program returns."""
+def _may_be_constant(node: fx.Node, dense: bool) -> bool:
+    """A plain tensor, in the usual order of its dimensions or put in it, that is not what is returned."""
     value = node.meta.get("val")
     returned = any(user.op == "output" for user in node.users)
-    return isinstance(value, torch.Tensor) and value.is_contiguous() and not returned
+    return isinstance(value, torch.Tensor) and (dense or value.is_contiguous()) and not returned
 
 
 def _unused(program: ExportedProgram, folded: Mapping[fx.Node, None]) -> set[fx.Node]:
@@ -388,7 +390,7 @@ def _rewrite(
         with graph.inserting_before(anchor):
             constant = graph.placeholder(_free_name(taken, f"folded_{node.name}"))
         taken.add(constant.name)
-        constant.meta = dict(node.meta)
+        constant.meta = {**node.meta, "val": node.meta["val"].contiguous()}
         node.replace_all_uses_with(constant)
         constant_of[owner] = constant
         constants[constant.name] = values[owner].contiguous()

@@ -35,7 +35,7 @@ class Floor:
         input_bytes, output_bytes: of the inputs and outputs that lie in the arena at that step.
         operator_bytes: what the step holds whole beside them.
         step: its name; empty if there is none.
-        all_input_bytes, all_output_bytes: of all inputs before the first step, and all outputs after the last.
+        all_input_bytes, all_output_bytes: of all inputs before the first step, and all outputs behind it all.
     """
 
     bytes: int

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lowtide.transforms.copying import copy_program
 from lowtide.transforms.fit.rewrites import REWRITES
+from lowtide.transforms.fit.sources import number_sources
 from lowtide.transforms.fit.stamp import Stamp, put_stamp, stamp_of
 from lowtide.transforms.fit.values import Allowed, FitStep, Found
 from lowtide.transforms.folding import fold_constants
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from lowtide.transforms.fit.rewrites import Rewrite
     from lowtide.transforms.fit.values import Limits, Packed, StepKind, Target
-    from lowtide.transforms.split import Fitting
+    from lowtide.transforms.split import Fitting, SplitStep
 
 
 _NOTHING = Allowed(in_place=False, elide_copies=False)
@@ -113,7 +114,7 @@ class _Ladder:
             ("in_place", replace(_NOTHING, in_place=True)),
             ("elide_copies", Allowed()),
         ):
-            if self.fits:
+            if self.fits and kind != "packing":
                 return
             self._say(f"planning with {kind.replace('_', ' ')}")
             self._take(kind, self.program, self.target.pack(self.program, allowed), allowed)  # type: ignore[arg-type]
@@ -121,7 +122,7 @@ class _Ladder:
 
     def _folding(self) -> None:
         self._say("folding constants")
-        folded = fold_constants(self.program, limit=self.limits.fold_limit)
+        folded = fold_constants(self.program, limit=self.limits.fold_limit, dense=not self.target.has_views)
         if folded.constants:
             packed = self.target.pack(folded.program, self.allowed)
             self._take("folding", folded.program, packed, nodes=folded.steps, file_bytes=folded.file_bytes)
@@ -179,7 +180,7 @@ class _Ladder:
             changed = found.program
             self.front, self.barriers = found.front, found.barriers
         except KeyboardInterrupt:
-            self.interrupted = True
+            self.interrupted, self.complete = True, False
             changed = min(tried)[2] if tried else self.program
         if self.limits.timeout is not None and time.monotonic() > self.began + self.limits.timeout:
             self.complete = False
@@ -191,7 +192,7 @@ class _Ladder:
             "split",
             best,
             packed,
-            nodes=_new(self.program, best),
+            nodes=_replaced(self.program, best, () if found is None else found.steps),
             macs=macs - self.macs,
             parts=() if found is None else found.steps,
         )
@@ -224,6 +225,8 @@ class _Ladder:
         """Keep a rung if its arena is smaller."""
         wins = self.packed.arena_bytes - packed.arena_bytes
         if wins <= 0:
+            if program is self.program and allowed == self.allowed:
+                self.packed = packed  # with its plan, which the runtime's own does not give
             return
         self.steps.append(FitStep(kind, tuple(more.pop("nodes", ())), packed.arena_bytes, wins, **more))
         self.program, self.packed = program, packed
@@ -246,6 +249,7 @@ class _Ladder:
                 self.limits.allow_rounding,
             )
             put_stamp(program, stamp)
+            number_sources(program)
         return Found(
             program=program,
             allowed=self.allowed,
@@ -273,7 +277,8 @@ def _moved(old: ExportedProgram, new: ExportedProgram) -> tuple[str, ...]:
     return tuple(name for place, name in enumerate(names) if place not in staying)
 
 
-def _new(old: ExportedProgram, new: ExportedProgram) -> Sequence[str]:
-    """Names of nodes that the old program does not have."""
-    known = {node.name for node in old.graph.nodes}
-    return tuple(node.name for node in new.graph.nodes if node.name not in known)
+def _replaced(old: ExportedProgram, new: ExportedProgram, parts: Sequence[SplitStep]) -> tuple[str, ...]:
+    """Names of the nodes that run in parts: they are gone, or name what their parts are joined to."""
+    left = {node.name for node in new.graph.nodes}
+    ends = {part.last for part in parts}
+    return tuple(node.name for node in old.graph.nodes if node.name not in left or node.name in ends)

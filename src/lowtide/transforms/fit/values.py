@@ -47,10 +47,17 @@ class Packed:
 
 
 class Target(Protocol):
-    """A runtime: whose kernels and whose planner are meant."""
+    """A runtime: whose kernels and whose planner are meant.
+
+    Attributes:
+        name: what it is called.
+        dialect: the operators to cut and join with.
+        has_views: whether views of constants take no memory; else each is a copy at every run.
+    """
 
     name: str
     dialect: Dialect
+    has_views: bool
 
     def before(self, program: ExportedProgram) -> Packed:
         """The arena that a program takes without Lowtide, or under the plainest of its plans."""
