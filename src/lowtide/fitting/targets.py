@@ -39,11 +39,11 @@ def target_of(
     remarks: tuple[str, ...] = ()
     if runtime != "pytorch":
         try:
-            from lowtide.executorch.version import require_supported
-
-            require_supported()
             with _silent():
                 from lowtide.executorch.fit_target import ExecutorchTarget
+                from lowtide.executorch.version import require_supported
+
+            require_supported()
         except (ImportError, UnsupportedError) as error:
             if runtime is not None:
                 raise UnsupportedError(f"runtime executorch cannot be used: {error}") from error
