@@ -1,0 +1,50 @@
+"""The operators that a program is written in: ATen's own, or those of ExecuTorch's edge dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+_VIEWS = frozenset({"expand", "permute", "select", "slice", "view"})
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """Operators by ATen's names.
+
+    Args:
+        is_edge: whether views are copies, as in the edge dialect.
+    """
+
+    is_edge: bool
+
+    def operator(self, name: str, overload: str = "default") -> Any:
+        """The operator that stands for one of ATen's in this dialect."""
+        if not self.is_edge:
+            return getattr(getattr(torch.ops.aten, name), overload)
+        from executorch.exir.dialects._ops import ops
+
+        name = f"{name}_copy" if name in _VIEWS else name
+        return getattr(getattr(ops.edge.aten, name), overload)
+
+
+def dialect_of(program: ExportedProgram) -> Dialect:
+    """The dialect that a program's own steps are in."""
+    return Dialect(any(_is_edge(node.target) for node in _calls(program.graph_module)))
+
+
+def _is_edge(target: Any) -> bool:
+    return type(target).__name__ == "EdgeOpOverload"
+
+
+def _calls(module: fx.GraphModule) -> Iterator[fx.Node]:
+    for part in module.modules():
+        if isinstance(part, fx.GraphModule):
+            yield from (node for node in part.graph.nodes if node.op == "call_function")
