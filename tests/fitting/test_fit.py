@@ -17,7 +17,6 @@ from lowtide.fitting import proving
 from lowtide.fitting.preparing import prepare
 from lowtide.fitting.targets import target_of
 from lowtide.transforms.fit import Limits, fit_program, floor_of
-from lowtide.transforms.fit.rewrites import Rewrite, Rewritten
 
 
 class Chain(nn.Module):
@@ -240,31 +239,27 @@ def test_outputs_that_differ_by_more_than_rounding_are_an_error():
         proving._compare([one], [one + 1])
 
 
-def test_rewrites_are_tried_in_order_and_kept_if_they_win(chain):
-    program = prepare(chain)
+class Padded(nn.Module):
+    """A pad that the convolution behind it can do by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Conv2d(3, 4, 3)
+
+    def forward(self, x):
+        return self.layer(nn.functional.pad(x, (1, 1, 1, 1)))
+
+
+def test_rewrites_are_tried_and_told():
+    torch.manual_seed(0)
+    program = prepare(torch.export.export(Padded(), (torch.randn(1, 3, 16, 16),)))
     target, _ = target_of("pytorch")
-    asked: list[str] = []
-
-    def nothing(program, target):
-        asked.append("nothing")
-
-    def worse(program, target):
-        asked.append("worse")
-        return Rewritten(program, ("convolution",))
-
-    def rounding(program, target):
-        asked.append("rounding")
-
-    rewrites = [
-        Rewrite("nothing", nothing),
-        Rewrite("worse", worse),
-        Rewrite("rounds", rounding, rounds=True),
-    ]
-    found = fit_program(program, target, Limits(max_macs=1.0), rewrites=rewrites)
-    assert asked == ["nothing", "worse"]
-    assert all(step.kind != "rewrite" for step in found.steps)
-    fit_program(program, target, Limits(max_macs=1.0, allow_rounding=True), rewrites=rewrites)
-    assert asked == ["nothing", "worse"] * 2 + ["rounding"]
+    found = fit_program(program, target, Limits(max_macs=1.0))
+    (step,) = [step for step in found.steps if step.kind == "rewrite"]
+    assert step.remark == "absorb-pads"
+    assert step.wins > 0
+    none = fit_program(program, target, Limits(max_macs=1.0), rules=())
+    assert all(step.kind != "rewrite" for step in none.steps)
 
 
 class Attention(nn.Module):

@@ -226,7 +226,8 @@ def _show_steps(found: Fitted, screen: Console) -> None:
     for step in found.steps:
         macs = f"+{step.macs:,}" if step.macs > 0 else f"{step.macs:,}" if step.macs else ""
         file = f"{step.file_bytes:+,}" if step.file_bytes else ""
-        rows.append([KINDS[step.kind], both(step.arena_bytes), both(step.wins), macs, file])
+        what = KINDS[step.kind] + (f": {escape(step.remark)}" if step.remark else "")
+        rows.append([what, both(step.arena_bytes), both(step.wins), macs, file])
     titles = ("arena", "won", "multiply-adds", "constants")
     show_table(screen, [Column("", text=True), *(Column(title) for title in titles)], rows)
     for step in found.steps:

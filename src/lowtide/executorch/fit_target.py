@@ -36,6 +36,7 @@ class ExecutorchTarget:
 
     name = "executorch"
     has_views = False
+    kernels: tuple[str, ...] = ()
 
     def __init__(
         self,

@@ -71,6 +71,7 @@ class PytorchTarget:
 
     name = "pytorch"
     has_views = True
+    kernels: tuple[str, ...] = ("linear",)
 
     def __init__(self, *, plan_inputs: bool = True, plan_outputs: bool = True) -> None:
         import torch

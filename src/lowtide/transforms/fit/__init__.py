@@ -2,7 +2,6 @@
 
 values     what is allowed, what was done, and what it won
 ladder     the search, from what costs nothing to what costs work
-rewrites   changes of single operators, one list for all
 floor      what no execution in parts avoids, and what that consists of
 sources    where nodes come from, told alike in every run
 stamp      what a fitted program says of itself, so that fitting it again changes nothing

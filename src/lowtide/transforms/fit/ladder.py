@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lowtide.transforms.copying import copy_program
-from lowtide.transforms.fit.rewrites import REWRITES
 from lowtide.transforms.fit.sources import number_sources
 from lowtide.transforms.fit.stamp import Stamp, put_stamp, stamp_of
 from lowtide.transforms.fit.values import Allowed, FitStep, Found
 from lowtide.transforms.folding import fold_constants
+from lowtide.transforms.rewrites import rewrite
 from lowtide.transforms.split import split_to_fit
 from lowtide.transforms.split.work import total_macs
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from torch.export import ExportedProgram
 
-    from lowtide.transforms.fit.rewrites import Rewrite
     from lowtide.transforms.fit.values import Limits, Packed, StepKind, Target
     from lowtide.transforms.split import Fitting, SplitStep
 
@@ -39,7 +38,7 @@ def fit_program(
     target: Target,
     limits: Limits,
     *,
-    rewrites: Iterable[Rewrite] | None = None,
+    rules: Iterable[str] | None = None,
     progress: Callable[[str, int], None] | None = None,
 ) -> Found:
     """Find the cheapest way to make a program fit; the program itself is left as it is.
@@ -48,7 +47,7 @@ def fit_program(
         program: an export in the operators of the target's dialect.
         target: the runtime.
         limits: what may be spent, and when it is good enough.
-        rewrites: those that are tried; all that there are if not given.
+        rules: names of the rewrites that are tried; all that there are if not given.
         progress: told what is tried, and the smallest arena so far.
 
     An interrupt (Ctrl-C) ends the search with the best that it has found by then.
@@ -57,7 +56,7 @@ def fit_program(
         InfeasibleError, UnsupportedError: the program cannot be planned for this runtime.
     """
     ladder = _Ladder(program, target, limits, progress)
-    ladder.climb(REWRITES if rewrites is None else rewrites)
+    ladder.climb(None if rules is None else tuple(rules))
     return ladder.found()
 
 
@@ -90,13 +89,13 @@ class _Ladder:
         """Whether there is nothing left to do."""
         return self.limits.max_arena is not None and self.packed.arena_bytes <= self.limits.max_arena
 
-    def climb(self, rewrites: Iterable[Rewrite]) -> None:
+    def climb(self, rules: tuple[str, ...] | None) -> None:
         """Every rung, until it fits."""
         try:
             self._planning()
             if self.stamp is not None and self.stamp.covers(self.target.name, self.limits):
                 return
-            for rung in (self._folding, lambda: self._rewrites(rewrites), self._order, self._parts):
+            for rung in (self._folding, lambda: self._rewrites(rules), self._order, self._parts):
                 if self.fits:
                     return
                 rung()
@@ -127,22 +126,32 @@ class _Ladder:
             packed = self.target.pack(folded.program, self.allowed)
             self._take("folding", folded.program, packed, nodes=folded.steps, file_bytes=folded.file_bytes)
 
-    def _rewrites(self, rewrites: Iterable[Rewrite]) -> None:
-        for rewrite in rewrites:
-            if self.fits or (rewrite.rounds and not self.limits.allow_rounding):
-                continue
-            self._say(rewrite.name)
-            made = rewrite.run(self.program, self.target)
-            if made is not None:
-                packed = self.target.pack(made.program, self.allowed)
-                self._take(
-                    "rewrite",
-                    made.program,
-                    packed,
-                    nodes=made.nodes,
-                    file_bytes=made.file_bytes,
-                    remark=rewrite.name,
-                )
+    def _rewrites(self, rules: tuple[str, ...] | None) -> None:
+        """Operators said in a way that takes less; each that won is a step of its own."""
+        self._say("rewriting operators")
+        packed: dict[int, Packed] = {}
+
+        def judge(candidate: ExportedProgram) -> int:
+            found = self.target.pack(candidate, self.allowed)
+            packed[found.arena_bytes] = found
+            return found.arena_bytes
+
+        found = rewrite(
+            self.program,
+            allow_rounding=self.limits.allow_rounding,
+            rules=rules,
+            judge=judge,
+            kernels=self.target.kernels,
+        )
+        if found.arena_after >= self.packed.arena_bytes:
+            return
+        for win in found.wins:
+            nodes = tuple(name for change in win.changes for name in change.nodes)
+            remark = win.rule if win.keeps_bits else f"{win.rule}, which may round differently"
+            self.steps.append(FitStep("rewrite", nodes, win.after, win.before - win.after, remark=remark))
+        before, self.macs = self.macs, total_macs(list(found.program.graph.nodes))
+        self.steps[-1] = replace(self.steps[-1], macs=self.macs - before)
+        self.program, self.packed = found.program, packed[found.arena_after]
 
     def _order(self) -> None:
         self._say("moving steps")

@@ -53,11 +53,13 @@ class Target(Protocol):
         name: what it is called.
         dialect: the operators to cut and join with.
         has_views: whether views of constants take no memory; else each is a copy at every run.
+        kernels: operators that it has beyond ExecuTorch's portable kernels.
     """
 
     name: str
     dialect: Dialect
     has_views: bool
+    kernels: tuple[str, ...]
 
     def before(self, program: ExportedProgram) -> Packed:
         """The arena that a program takes without Lowtide, or under the plainest of its plans."""
