@@ -82,7 +82,7 @@ def test_a_budget_that_is_met_needs_no_more():
     assert fit.fitted[0].macs_after <= least.fitted[0].macs_after
     generous = Fit(max_arena=before)
     fitted(model, inputs, generous)
-    assert not generous.fitted[0].steps
+    assert not generous.fitted[0].changed
 
 
 def test_the_program_keeps_its_face_and_two_runs_agree():

@@ -1,30 +1,21 @@
-"""Splitting, as a pass over edge programs: below what their graphs allow."""
+"""Fitting, as a pass over edge programs: below what their graphs allow."""
 
 from __future__ import annotations
 
-import logging
-
-from executorch.exir import EdgeCompileConfig, EdgeProgramManager, ExecutorchBackendConfig
 from executorch.exir.dialects._ops import ops
 from executorch.exir.pass_base import ExportedProgramPassBase, ExportedProgramPassResult
-from torch import fx
 from torch.export import ExportedProgram
-from torch.fx.passes.infra.pass_base import PassResult
 
-from lowtide.executorch.planning_pass import MemoryPlanningPass
-from lowtide.transforms.copying import copy_program
-from lowtide.transforms.folding import fold_constants
-from lowtide.transforms.split import Dialect, Fitting, split_to_fit
-from lowtide.transforms.split.fitting import check_limits
-
-log = logging.getLogger(__name__)
-
-_PACKING_SECONDS = 1.0
-"""Time to pack a candidate; a search that has longer finds an arena that is no larger."""
+from lowtide.executorch.fit_target import EdgeTarget
+from lowtide.transforms.fit import Allowed, Found, Limits, fit_program
+from lowtide.transforms.split import Dialect
 
 
 class Fit(ExportedProgramPassBase):  # type: ignore[misc]
-    """Makes a program need a smaller arena: folds constants, then runs chains of operators part by part.
+    """Makes a program need a smaller arena, by the search of ``lowtide fit``.
+
+    Constants are folded, operators rewritten, steps moved, and chains of operators run part by part, as far
+    as that takes.
 
     ::
 
@@ -43,7 +34,7 @@ class Fit(ExportedProgramPassBase):  # type: ignore[misc]
         fold_limit: bytes by which the constants of a method may grow; None for as much as it takes.
         timeout: seconds that the search may take a method; None for as long as it takes.
 
-    ``fitted`` holds what was done, one entry a method.
+    ``fitted`` holds what was done, one entry for each method.
 
     Raises:
         InputError: a limit means nothing.
@@ -56,56 +47,19 @@ class Fit(ExportedProgramPassBase):  # type: ignore[misc]
         fold_limit: int | None = 64 * 1024,
         timeout: float | None = 60,
     ) -> None:
-        check_limits(max_arena, max_macs, timeout)
-        self.max_arena = max_arena
-        self.max_macs = max_macs
-        self.fold_limit = fold_limit
-        self.timeout = timeout
-        self.fitted: list[Fitting] = []
+        self.limits = Limits(max_arena, max_macs, timeout, fold_limit)
+        self.fitted: list[Found] = []
 
     def call(self, exported_program: ExportedProgram) -> ExportedProgramPassResult:
         """The program, folded and in parts."""
-        folded = fold_constants(exported_program, limit=self.fold_limit)
-        found = split_to_fit(
-            folded.program,
-            edge_dialect(),
-            packed_arena,
-            max_arena=self.max_arena,
-            max_macs=self.max_macs,
-            timeout=self.timeout,
-        )
+        found = fit_program(exported_program, EdgeTarget(edge_dialect()), self.limits)
         self.fitted.append(found)
-        return ExportedProgramPassResult(found.program, bool(folded.constants or found.steps))
+        return ExportedProgramPassResult(found.program, found.changed)
 
 
 def packed_arena(program: ExportedProgram) -> int:
     """Bytes of the arena that the planning pass finds for an edge program, with all that it can do."""
-    planning = _OnlyPlanning()
-    manager = EdgeProgramManager(
-        {"forward": copy_program(program)}, compile_config=EdgeCompileConfig(_check_ir_validity=False)
-    )
-    try:
-        manager.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))
-    except _PlannedError:
-        return planning.arena_bytes
-    raise AssertionError("ExecuTorch lowered a program without planning it")
-
-
-class _PlannedError(Exception):
-    """The plan is there, and nobody wants the rest of the lowering."""
-
-
-class _OnlyPlanning(MemoryPlanningPass):
-    """Plans, and ends the lowering there: writing out the weights would take longer than all the rest."""
-
-    def __init__(self) -> None:
-        super().__init__(in_place=True, elide_copies=True, reorder=True, timeout=_PACKING_SECONDS)
-        self.arena_bytes = 0
-
-    def run(self, graph_module: fx.GraphModule, graph_signature: object = None) -> PassResult:
-        super().run(graph_module, graph_signature)
-        self.arena_bytes = self.plan.arena_bytes
-        raise _PlannedError
+    return EdgeTarget(edge_dialect()).pack(program, Allowed(reorder=True)).arena_bytes
 
 
 def edge_dialect() -> Dialect:

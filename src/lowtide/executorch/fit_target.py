@@ -112,10 +112,25 @@ class ExecutorchTarget:
             for place, node in enumerate(copy.graph.nodes):
                 if node.op == "call_function":
                     node.meta["custom"] = {**node.meta.get("custom", {}), _PLACE: place}
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self._edge = program, to_edge(copy, compile_config=_UNCHECKED).exported_program()
+            self._edge = program, self._lowered(copy)
         return self._edge[1]
+
+    def _lowered(self, program: ExportedProgram) -> ExportedProgram:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            edge: ExportedProgram = to_edge(program, compile_config=_UNCHECKED).exported_program()
+        return edge
+
+
+class EdgeTarget(ExecutorchTarget):
+    """Packs an edge program, partitioned or not, as ``to_executorch`` will see it."""
+
+    def __init__(self, dialect: Dialect, **choices: Any) -> None:
+        super().__init__(**choices)
+        self.dialect = dialect
+
+    def _lowered(self, program: ExportedProgram) -> ExportedProgram:
+        return program
 
 
 _UNCHECKED = EdgeCompileConfig(_check_ir_validity=False)

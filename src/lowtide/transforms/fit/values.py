@@ -156,3 +156,18 @@ class Found:
     complete: bool
     interrupted: bool
     changed: bool
+
+    @property
+    def arena_before(self) -> int:
+        """Bytes of the arena that the program took."""
+        return self.before.arena_bytes
+
+    @property
+    def arena_after(self) -> int:
+        """Bytes of the arena that it takes now."""
+        return self.packed.arena_bytes
+
+    @property
+    def work(self) -> float:
+        """Multiply-adds over those of the given program."""
+        return self.macs_after / self.macs_before if self.macs_before else 1.0
