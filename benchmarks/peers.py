@@ -137,6 +137,36 @@ def summary(names: list[str], rows: list[list[Outcome]]) -> Summary:
 HEADINGS = ("planner", "planned", "arena / Lowtide's", "CPU seconds", "Lowtide's")
 
 
+PAGE = """\
+# The yardstick
+
+`python benchmarks/peers.py --page docs/yardstick.md` writes this page. It runs every planner that is
+installed on every data set in `benchmarks/data` and on five synthetic ones, each run in a process of
+its own, and one verifier checks every plan.
+
+Made on {made}. Lowtide had {seconds} s per
+instance, and every other planner was ended after {patience} s.
+
+A cell holds the arena as a multiple of the most bytes alive at once, which no plan is below, and the
+seconds that planning took. A star says that the planner proved its arena the smallest there is.
+MiniMalloc looks for a plan within a capacity and does not minimise, so it is told one: 1,048,576
+bytes for its own instances A to K, and what Lowtide reached for all others.
+
+{table}
+
+## Ratios
+
+Each line covers the instances that both planners planned: the geometric mean of the arenas, and the
+processor time of all threads.
+
+{ratios}
+
+The instances A to K are from [MiniMalloc](https://github.com/google/minimalloc) (Apache-2.0),
+`idealloc` is from [idealloc](https://github.com/cappadokes/idealloc) (MIT), and `executorch-greedy`
+holds the lifetimes of twelve models as ExecuTorch 1.4.1 lowers them.
+"""
+
+
 def page(
     names: list[str], instances: list[str], rows: list[list[Outcome]], seconds: float, patience: float
 ) -> str:
