@@ -15,10 +15,12 @@ together, which a busy machine distorts less; a star says that the planner itsel
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import multiprocessing
 import os
 import platform
+import signal
 import time
 from dataclasses import dataclass
 from math import prod
@@ -73,6 +75,7 @@ def _cpu_seconds() -> float:
 
 
 def _run(planner: str, name: str, limits: Limits, out: Connection) -> None:
+    os.setsid()  # what the planner starts is ended with it
     instance = load(name)
     plan = planners()[planner]()
     begin, cpu_begin = time.monotonic(), _cpu_seconds()
@@ -105,6 +108,8 @@ def run(planner: str, name: str, limits: Limits, patience: float) -> Outcome:
     except EOFError:
         return Outcome(failure="died")
     finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid or 0, signal.SIGKILL)
         process.kill()
         process.join()
 
