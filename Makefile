@@ -96,7 +96,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/traces.py
 	$(BIN)/python benchmarks/real_models.py
 	$(BIN)/python benchmarks/growth.py
-	$(BIN)/python benchmarks/peers.py
+	$(BIN)/python benchmarks/peers.py --page docs/yardstick.md
 	$(BIN)/python benchmarks/banks.py
 	$(BIN)/python -m benchmarks.executorch_models
 	$(BIN)/python -m benchmarks.smaller

@@ -1,75 +1,54 @@
-"""Lowtide beside other planners, where they are installed, on the same instances.
+"""Lowtide beside every other planner that is installed, on every data set: arena, time and proof.
 
-Lowtide is its default packer, told no capacity. The others, none of which it needs:
-
-- MiniMalloc, a binary that the environment variable LOWTIDE_MINIMALLOC names. It looks for a plan within a
-  capacity and does not minimise, so it is told one: 1,048,576 bytes for its own eleven instances, for others
-  what Lowtide reached. Its time is what is to be compared.
-- OmniMalloc, the package ``omnimalloc`` on PyPI.
-- CP-SAT of OR-tools, the package ``ortools`` on PyPI: an exact reference on instances of up to 300 buffers.
+Lowtide is its default packer, told no capacity. The others are listed in ``planners.py``. MiniMalloc looks
+for a plan within a capacity and does not minimise, so it is told one: 1,048,576 bytes for its own eleven
+instances, and for others what Lowtide reached. Its time is what is to be compared.
 
 Each planner runs in a process of its own. Every plan is checked by one verifier. A cell has the arena as a
 multiple of the live-bytes bound, the seconds that planning took, and in brackets those of all processors
-together, which a busy machine distorts less; a star says that it is proved optimal.
+together, which a busy machine distorts less; a star says that the planner itself proved its arena optimal.
 
     python benchmarks/peers.py minimalloc/A.1048576 idealloc/S_1 mixed:10000
+    python benchmarks/peers.py --page docs/yardstick.md
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import importlib.metadata
-import importlib.util
+import contextlib
+import datetime
 import multiprocessing
 import os
-import subprocess
-import tempfile
+import platform
+import signal
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
-from instances import DATA, Instance, load
-from lowtide import Buffer, Problem, _kernel
-from lowtide.pack import Options
-from lowtide.pack.planner import plan_problem
-
-MINIMALLOC = "LOWTIDE_MINIMALLOC"
+from instances import DATA, load
+from lowtide import __version__, _kernel
+from planners import Limits, planners
 
 ELEVEN = [f"minimalloc/{path.stem}" for path in sorted((DATA / "minimalloc").glob("[A-K].*.csv"))]
 
-INSTANCES = [
-    *ELEVEN,
-    "idealloc/resnet50",
-    "idealloc/G_1",
-    "idealloc/pangu_2.6B",
-    "idealloc/S_1",
-    "idealloc/Y_1",
-    "short-lived:10000",
-    "heavy-tailed:10000",
-    "training:10000",
-    "mixed:10000",
-    "staged:10000",
+RECORDED = [
+    f"{path.parent.name}/{path.stem}"
+    for folder in ("executorch-greedy", "idealloc")
+    for path in sorted((DATA / folder).glob("*.csv"))
 ]
 
-CPSAT_LIMIT = 300
-"""Buffers beyond which CP-SAT would only use up its time."""
+SYNTHETIC = [f"{name}:10000" for name in ("short-lived", "heavy-tailed", "training", "mixed", "staged")]
+
+INSTANCES = [*ELEVEN, *RECORDED, *SYNTHETIC]
 
 SHARE = 0.8
-"""Of a peer's patience, for those that can be told how long to take."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a planner is given: seconds, where it takes a deadline, and bytes, where it needs a capacity."""
-
-    seconds: float
-    capacity: int
+"""The part of a peer's patience that those planners are told which take a deadline."""
 
 
 @dataclass(frozen=True)
@@ -90,104 +69,18 @@ class Outcome:
         return f"{self.arena / self.bound:.5f}{star} in {self.seconds:.2f} s ({self.cpu_seconds:.2f})"
 
 
-Planner = Callable[[Instance, Limits], tuple[list[int], bool]]
-"""Offsets, and whether the planner itself says that they are the best there are."""
-
-
-def lowtide(instance: Instance, limits: Limits) -> tuple[list[int], bool]:
-    """The default packer through the public interface."""
-    rows = _rows(instance)
-    buffers = tuple(Buffer(str(i), size, ((start, stop),)) for i, (size, start, stop) in enumerate(rows))
-    plan = plan_problem(Problem(buffers), options=Options(timeout=limits.seconds))
-    return list(plan.offsets), plan.is_optimal
-
-
-def minimalloc(instance: Instance, limits: Limits) -> tuple[list[int], bool]:
-    """A plan within the capacity, from a file and to a file, as it works."""
-    with tempfile.TemporaryDirectory() as folder:
-        given, found = Path(folder) / "in.csv", Path(folder) / "out.csv"
-        with given.open("w", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(("id", "lower", "upper", "size"))
-            writer.writerows((i, start, stop, size) for i, (size, start, stop) in enumerate(_rows(instance)))
-        flags = (f"--capacity={limits.capacity}", f"--input={given}", f"--output={found}")
-        subprocess.run([os.environ[MINIMALLOC], *flags], check=True, capture_output=True)
-        with found.open(newline="") as file:
-            offset = {int(row["id"]): int(row["offset"]) for row in csv.DictReader(file)}
-    return [offset[i] for i in range(len(instance))], False
-
-
-def _omnimalloc(allocator: str) -> Planner:
-    def plan(instance: Instance, _limits: Limits) -> tuple[list[int], bool]:
-        import omnimalloc
-
-        buffers = [
-            omnimalloc.Allocation(id=i, size=size, start=start, end=stop)
-            for i, (size, start, stop) in enumerate(_rows(instance))
-        ]
-        placed = omnimalloc.allocate(buffers, allocator)
-        return [buffer.offset for buffer in sorted(placed, key=lambda buffer: buffer.id)], False
-
-    return plan
-
-
-def cpsat(instance: Instance, limits: Limits) -> tuple[list[int], bool]:
-    """Rectangles in time and space that do not overlap, under a ceiling that is to be as low as can be."""
-    from ortools.sat.python import cp_model
-
-    if len(instance) > CPSAT_LIMIT:
-        raise OverflowError(f"over {CPSAT_LIMIT} buffers")
-    model = cp_model.CpModel()
-    rows = _rows(instance)
-    highest = sum(size for size, _, _ in rows)
-    ceiling = model.new_int_var(_kernel.live_peak(instance.problem()), highest, "ceiling")
-    offsets, across, along = [], [], []
-    for size, start, stop in rows:
-        offset = model.new_int_var(0, highest - size, "")
-        offsets.append(offset)
-        across.append(model.new_fixed_size_interval_var(start, stop - start, ""))
-        along.append(model.new_fixed_size_interval_var(offset, size, ""))
-        model.add(offset + size <= ceiling)
-    model.add_no_overlap_2d(across, along)
-    model.minimize(ceiling)
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = limits.seconds
-    status = solver.solve(model)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        raise TimeoutError
-    return [solver.value(offset) for offset in offsets], status == cp_model.OPTIMAL
-
-
-def planners() -> dict[str, Planner]:
-    """Those that can run here, by the heading of their column."""
-    found: dict[str, Planner] = {"lowtide": lowtide}
-    if os.environ.get(MINIMALLOC):
-        found["minimalloc (told capacity)"] = minimalloc
-    if importlib.util.find_spec("ortools"):
-        found[f"cp-sat {importlib.metadata.version('ortools')}"] = cpsat
-    if importlib.util.find_spec("omnimalloc"):
-        version = importlib.metadata.version("omnimalloc")
-        for allocator in ("omni", "greedy_by_all", "best_fit", "hill_climb", "supermalloc"):
-            found[f"omnimalloc {version} {allocator}"] = _omnimalloc(allocator)
-    return found
-
-
-def _rows(instance: Instance) -> list[tuple[int, int, int]]:
-    """Size, start and stop of each buffer, as Python's integers."""
-    columns = (instance.sizes.tolist(), instance.starts.tolist(), instance.stops.tolist())
-    return list(zip(*columns, strict=True))
-
-
 def _cpu_seconds() -> float:
     """Of this process, its threads, and the children that it has waited for."""
     return sum(os.times()[:4])
 
 
 def _run(planner: str, name: str, limits: Limits, out: Connection) -> None:
+    os.setsid()  # what the planner starts is ended with it
     instance = load(name)
+    plan = planners()[planner]()
     begin, cpu_begin = time.monotonic(), _cpu_seconds()
     try:
-        offsets, proved = planners()[planner](instance, limits)
+        offsets, proved = plan(instance, limits)
     except Exception as error:
         out.send(Outcome(failure=str(error) if isinstance(error, OverflowError) else type(error).__name__))
         return
@@ -215,11 +108,13 @@ def run(planner: str, name: str, limits: Limits, patience: float) -> Outcome:
     except EOFError:
         return Outcome(failure="died")
     finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid or 0, signal.SIGKILL)
         process.kill()
         process.join()
 
 
-def _compare(names: list[str], instance: str, seconds: float, patience: float) -> list[Outcome]:
+def compare(names: list[str], instance: str, seconds: float, patience: float) -> list[Outcome]:
     """Lowtide first: for instances that state no capacity, its arena is the one that others are told."""
     ours = run(names[0], instance, Limits(seconds, 0), patience)
     capacity = int(instance.rpartition(".")[2]) if instance in ELEVEN else ours.arena
@@ -227,22 +122,87 @@ def _compare(names: list[str], instance: str, seconds: float, patience: float) -
     return [ours, *(run(name, instance, limits, patience) for name in names[1:])]
 
 
-def _summary(names: list[str], rows: list[list[Outcome]]) -> Table:
+Summary = list[tuple[str, str, str, str, str]]
+
+
+def summary(names: list[str], rows: list[list[Outcome]]) -> Summary:
     """Each peer against Lowtide, over the instances that both have planned: geometric means and sums."""
-    table = Table("planner", "planned", "arena / lowtide's", "CPU seconds", "lowtide's", title="Ratios")
+    found: Summary = []
     for column, name in enumerate(names):
         both = [(row[column], row[0]) for row in rows if not (row[column].failure or row[0].failure)]
-        ratio = 1.0
-        for theirs, ours in both:
-            ratio *= (theirs.arena / ours.arena) ** (1 / len(both))
-        theirs_total, ours_total = (sum(pair[k].cpu_seconds for pair in both) for k in (0, 1))
-        cells = (f"{ratio:.5f}", f"{theirs_total:.2f}", f"{ours_total:.2f}") if both else ("", "", "")
-        table.add_row(name, f"{len(both)} of {len(rows)}", *cells)
-    return table
+        cells = ("", "", "")
+        if both:
+            ratio = prod((theirs.arena / ours.arena) ** (1 / len(both)) for theirs, ours in both)
+            theirs_total, ours_total = (sum(pair[k].cpu_seconds for pair in both) for k in (0, 1))
+            cells = (f"{ratio:.5f}", f"{theirs_total:.2f}", f"{ours_total:.2f}")
+        found.append((name, f"{len(both)} of {len(rows)}", *cells))
+    return found
+
+
+HEADINGS = ("planner", "planned", "arena / Lowtide's", "CPU seconds", "Lowtide's")
+
+
+PAGE = """\
+# The yardstick
+
+`python benchmarks/peers.py --page docs/yardstick.md` writes this page. It runs every planner that is
+installed on every data set in `benchmarks/data` and on five synthetic ones, each run in a process of
+its own, and one verifier checks every plan.
+
+Made on {made}. Lowtide had {seconds} s per
+instance, and every other planner was ended after {patience} s.
+
+A cell holds the arena as a multiple of the most bytes alive at once, which no plan is below, and the
+seconds that planning took. A star says that the planner proved its arena the smallest there is.
+MiniMalloc looks for a plan within a capacity and does not minimise, so it is told one: 1,048,576
+bytes for its own instances A to K, and what Lowtide reached for all others.
+
+{table}
+
+## Ratios
+
+Each line covers the instances that both planners planned: the geometric mean of the arenas, and the
+processor time of all threads.
+
+{ratios}
+
+The instances A to K are from [MiniMalloc](https://github.com/google/minimalloc) (Apache-2.0),
+`idealloc` is from [idealloc](https://github.com/cappadokes/idealloc) (MIT), and `executorch-greedy`
+holds the lifetimes of twelve models as ExecuTorch 1.4.1 lowers them.
+"""
+
+
+def page(
+    names: list[str], instances: list[str], rows: list[list[Outcome]], seconds: float, patience: float
+) -> str:
+    """The comparison as a page of the documentation."""
+
+    def line(cells: tuple[str, ...]) -> str:
+        return f"| {' | '.join(cells)} |"
+
+    def cell(outcome: Outcome) -> str:
+        if outcome.failure:
+            return outcome.failure
+        star = r"\*" if outcome.proved else ""
+        return f"{outcome.arena / outcome.bound:.4f}{star} {outcome.seconds:.2f} s"
+
+    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+    table = [line(("instance", *names)), line(("---", *["---:"] * len(names)))]
+    table += [line((name, *map(cell, row))) for name, row in zip(instances, rows, strict=True)]
+    ratios = [line(HEADINGS), line(("---", *["---:"] * (len(HEADINGS) - 1)))]
+    ratios += [line(cells) for cells in summary(names, rows)]
+    return PAGE.format(
+        made=f"{today} with Lowtide {__version__} on {machine}",
+        seconds=f"{seconds:g}",
+        patience=f"{patience:g}",
+        table="\n".join(table),
+        ratios="\n".join(ratios),
+    )
 
 
 def main() -> None:
-    """Print a row for each instance, then the ratios."""
+    """Print a row for each instance, then the ratios; write the page if one is asked for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -250,16 +210,22 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="Lowtide's deadline")
     parser.add_argument("--patience", type=float, default=60.0, help="after which a peer is ended")
     parser.add_argument("--only", nargs="+", default=[], help="planners whose names contain one of these")
+    parser.add_argument("--page", type=Path, help="a Markdown file to write the comparison to")
     options = parser.parse_args()
     names = [n for n in planners() if n == "lowtide" or not options.only or any(o in n for o in options.only)]
     console = Console(width=28 + 24 * len(names))
     table = Table("instance", *names, title="Arena over live bytes")
     rows = []
-    for instance in options.instances:
-        rows.append(_compare(names, instance, options.seconds, options.patience))
+    for instance in track(options.instances, "comparing", console=Console(stderr=True)):
+        rows.append(compare(names, instance, options.seconds, options.patience))
         table.add_row(instance, *map(str, rows[-1]))
     console.print(table)
-    console.print(_summary(names, rows))
+    ratios = Table(*HEADINGS, title="Ratios")
+    for cells in summary(names, rows):
+        ratios.add_row(*cells)
+    console.print(ratios)
+    if options.page:
+        options.page.write_text(page(names, options.instances, rows, options.seconds, options.patience))
 
 
 if __name__ == "__main__":

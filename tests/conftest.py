@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import pytest
@@ -15,6 +16,13 @@ settings.load_profile("lowtide")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--ops`` takes a slice of the slow trial of operators."""
     parser.addoption("--ops", default="*", help="operators to try, as a pattern: fft*")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def heeded_interrupts() -> None:
+    """Let Ctrl-C interrupt: a runner started in the background hands down that SIGINT is to be ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,32 @@ def test_a_good_map(buffers: Path, tmp_path: Path) -> None:
     done = run("plan", buffers, "--memory-map", board)
     assert done.returncode == 0
     assert "no choice of banks costs less" in done.stdout
+
+
+def test_a_plan_without_banks_is_judged_under_the_map(buffers: Path, tmp_path: Path) -> None:
+    """Its arenas are the banks of their memory ids; nothing moves, and sizes and pins must be kept."""
+    board, plan = tmp_path / "board.toml", tmp_path / "plan.json"
+    assert run("plan", buffers, "--json", plan).returncode == 0
+    size = json.loads(plan.read_text())["arena_bytes"]
+    board.write_text(GOOD.replace("size = 64", f"size = {size}"))
+    done = run("check", plan, "--memory-map", board, "--max-arena", "1MiB")
+    assert (done.returncode, done.stderr) == (0, "")
+    explained = json.loads(run("explain", plan, "--memory-map", board, "--json").stdout)
+    assert [(bank["name"], bank["bytes"]) for bank in explained["banks"]] == [("fast", size), ("slow", 0)]
+    assert "bank fast" in run("show", plan, "--memory-map", board, "--term").stdout
+
+    board.write_text(GOOD.replace("size = 64", f"size = {size - 1}"))
+    done = run("check", plan, "--memory-map", board, "--max-arena", "1MiB")
+    assert done.returncode == 1
+    assert "ends above the capacity of its arena" in done.stdout + done.stderr
+    assert "said to cost" not in done.stdout + done.stderr
+
+    board.write_text(GOOD.replace("mem_id = 1", "mem_id = 7"))
+    done = run("check", plan, "--memory-map", board, "--max-arena", "1MiB")
+    assert done.returncode == 2
+    assert "the plan has an arena 1, which is the mem_id of no bank in the map" in done.stderr
+
+    board.write_text(f'{GOOD.replace("size = 64", "size = 640")}\n[place]\n"a" = "slow"\n')
+    done = run("check", plan, "--memory-map", board, "--max-arena", "1MiB")
+    assert done.returncode == 1
+    assert "is not in bank 'slow', where it is placed" in done.stdout + done.stderr

@@ -193,7 +193,7 @@ def test_scratch_over_what_its_step_reads_or_writes_is_found(over):
     )
     *_, scratch, out = call.args[:14]
     at = offset_of(method.values[out if over == "out" else call.args[0]].val.allocation_info)
-    wrong = rewrite(file, {"forward": {scratch: at}}, {})
+    wrong = rewrite(file, {"forward": {scratch: (1, at)}}, {})
     (finding, *_) = audit(wrong).findings
     assert scratch in finding.values
     expected = pytree.tree_leaves(copy.deepcopy(edge).exported_program().module()(*inputs))

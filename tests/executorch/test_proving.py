@@ -45,7 +45,8 @@ class Case:
     def with_places(self, offsets: Mapping[int, int], sizes: Mapping[int, int] | None = None) -> Other:
         """The same program with other offsets by tensor, and other sizes by arena."""
         file = open_pte(self.manager.buffer)
-        fresh = rewrite(file, {"forward": dict(offsets)}, {"forward": dict(sizes or {})})
+        spots = {value: (1, offset) for value, offset in offsets.items()}
+        fresh = rewrite(file, {"forward": spots}, {"forward": dict(sizes)} if sizes else {})
         return Other(self.manager, fresh.data)
 
 

@@ -140,6 +140,59 @@ def _external() -> bytes:
     return bytes(copy.deepcopy(edge).to_executorch(config).buffer)
 
 
+class Embedded(nn.Module):
+    """Constants for a kernel and for a delegate."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.layer = nn.Embedding(10, 16), nn.Linear(16, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(self.table(x))
+
+
+class Counting(nn.Module):
+    """State, and weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(1, 8))
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen.add_(x)
+        return self.layer(x) + self.seen
+
+
+def _named() -> bytes:
+    """Constants of a kernel in a file that comes along, those of a delegate in the program's named data."""
+    program = export(Embedded().eval(), (torch.tensor([[1, 2, 3]]),))
+    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+    return bytes(edge.to_executorch(ExecutorchBackendConfig(external_constants=True)).buffer)
+
+
+def _external_methods() -> bytes:
+    """Two methods: one has constants in a file that comes along, one a delegate with named data."""
+    plain = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8)).eval()
+    programs = {
+        "plain": export(plain, (torch.randn(2, 8),)),
+        "delegated": export(Partitioned().eval(), (torch.randn(4, 16),)),
+    }
+    edge = to_edge_transform_and_lower(programs, partitioner={"delegated": [XnnpackPartitioner()]})
+    return bytes(edge.to_executorch(ExecutorchBackendConfig(external_constants=True)).buffer)
+
+
+def _unplanned(**options: bool) -> bytes:
+    net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8))
+    return lower(edge_of(net, (torch.randn(2, 8),)), StockPass(**options)).buffer
+
+
+def _external_mutable() -> bytes:
+    edge = edge_of(Counting(), (torch.randn(1, 8),))
+    config = ExecutorchBackendConfig(external_mutable_weights=True)
+    return bytes(copy.deepcopy(edge).to_executorch(config).buffer)
+
+
 def _lstm() -> bytes:
     return lower(edge_of(nn.LSTM(8, 16, batch_first=True), (torch.randn(1, 5, 8),)), StockPass()).buffer
 
@@ -159,6 +212,12 @@ SPECIALS: dict[str, Callable[[], bytes]] = {
     "delegates": _partitioned,
     "delegates_inline": lambda: _partitioned(extract_delegate_segments=False),
     "external": _external,
+    "external_named": _named,
+    "external_methods": _external_methods,
+    "external_mutable": _external_mutable,
+    "unplanned_inputs": lambda: _unplanned(alloc_graph_input=False),
+    "unplanned_ends": lambda: _unplanned(alloc_graph_input=False, alloc_graph_output=False),
+    "topk_of_nothing": lambda: _made(lambda x: torch.topk(x, 0)[0].sum() + x, torch.randn(4, 10)),
     "dynamic": lambda: _made(
         lambda x, y: (x * 2 + y).view(-1, 8).sin().sum(0),
         torch.randn(4, 8),
@@ -186,7 +245,8 @@ SPECIALS: dict[str, Callable[[], bytes]] = {
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1])
+    folder, *wanted = Path(sys.argv[1]), *sys.argv[2:]
     folder.mkdir(parents=True, exist_ok=True)
-    for name, data in files():
+    made = files() if not wanted else ((f"special-{name}", SPECIALS[name]()) for name in wanted)
+    for name, data in made:
         (folder / f"{name}.pte").write_bytes(data)

@@ -184,6 +184,15 @@ long run(Method& method, CountingAllocator& temp) {
       return -1;
     }
   }
+  for (size_t i = 0; i < method.outputs_size(); ++i) {
+    const EValue& output = method.get_output(i);
+    if (output.isTensor() && output.toTensor().const_data_ptr() == nullptr) {
+      given.push_back(std::make_unique<Memory>(output.toTensor().nbytes()));
+      if (method.set_output_data_ptr(given.back()->data(), output.toTensor().nbytes(), i) != Error::Ok) {
+        return -1;
+      }
+    }
+  }
   return method.execute() == Error::Ok ? static_cast<long>(temp.most) : -1;
 }
 

@@ -165,14 +165,26 @@ def measured(build: Build, paths: list[Path]) -> Iterator[dict[str, Any]]:
         yield from (json.loads(line) for line in done.stdout.splitlines())
 
 
-def write_programs(paths: list[Path]) -> None:
-    """The files without what follows the program: constants and delegates' blobs decide nothing."""
-    with tarfile.open(DATA / "runtime_memory.tar.xz", "w:xz", preset=9) as archive:
-        for path in paths:
-            file = open_pte(path)
-            entry = tarfile.TarInfo(path.name)
-            entry.size = file.program_bytes
-            archive.addfile(entry, io.BytesIO(file.data[: file.program_bytes]))
+def write_programs(paths: list[Path], *, add: bool) -> None:
+    """The files without what follows the program: constants and delegates' blobs decide nothing.
+
+    Args:
+        paths: the files.
+        add: whether programs that were measured before stay.
+    """
+    target = DATA / "runtime_memory.tar.xz"
+    programs: dict[str, bytes] = {}
+    if add:
+        with tarfile.open(target) as archive:
+            programs = {entry.name: archive.extractfile(entry).read() for entry in archive}  # type: ignore[union-attr]
+    for path in paths:
+        file = open_pte(path)
+        programs[path.name] = file.data[: file.program_bytes]
+    with tarfile.open(target, "w:xz", preset=9) as archive:
+        for name, data in programs.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
 
 
 def main() -> int:
@@ -182,9 +194,13 @@ def main() -> int:
     parser.add_argument("--source", action="append", required=True, metavar="VERSION=CHECKOUT")
     parser.add_argument("--flatbuffers", type=Path, required=True, metavar="CHECKOUT")
     parser.add_argument("--build", type=Path, default=Path("build/executorch_memory"), metavar="FOLDER")
+    parser.add_argument("--add", action="store_true", help="keep the programs that were measured before")
     given = parser.parse_args()
     sources = {version: Path(path) for version, _, path in (text.partition("=") for text in given.source)}
     paths = sorted(given.corpus.glob("*.pte"))
+    known: dict[str, Any] = {"ran": {}, "methods": {}}
+    if given.add:
+        known = json.loads((DATA / "runtime_memory.json").read_text())
     structures: dict[str, Any] = {}
     methods: dict[str, dict[str, Any]] = {}
     ran: dict[str, int] = {}
@@ -202,13 +218,13 @@ def main() -> int:
         print(f"{build.name}: {len(rows)} loads", file=sys.stderr)
     parts = {
         "structures": structures,
-        "ran": ran,
-        "methods": {name: _grouped(found) for name, found in methods.items()},
+        "ran": {**known["ran"], **ran},
+        "methods": {**known["methods"], **{name: _grouped(found) for name, found in methods.items()}},
     }
     text = ",\n".join(f"{json.dumps(name)}: {{\n{_lines(entries)}\n}}" for name, entries in parts.items())
     DATA.mkdir(exist_ok=True)
     (DATA / "runtime_memory.json").write_text(f"{{{text}}}\n")
-    write_programs(paths)
+    write_programs(paths, add=given.add)
     return 0
 
 

@@ -323,7 +323,8 @@ def _group(group: type, given: dict[str, Any]) -> Any:
     own = {one.name for one in fields(group)}
     if "of_formats" in own:
         given["of_formats"] = {name: given.pop(name) for name in list(given) if name not in own}
-        given["of_formats"] = {name: value for name, value in given["of_formats"].items() if value}
+        # An empty text was given, and its front end refuses it; what is false or None was not.
+        given["of_formats"] = {n: value for n, value in given["of_formats"].items() if value or value == ""}
     return group(**given)
 
 

@@ -152,10 +152,13 @@ def planned_file(
     if source.faults:
         raise VerificationError(source.faults)
     plan = source.plan
-    if plan is not None and source.request.memory_map is not None:
+    memory = source.request.memory_map
+    if plan is not None and memory is not None:
+        from lowtide.pack.banks.judging import in_banks
         from lowtide.verifier.banks import check_map
 
-        check_map(plan, source.request.memory_map, source.points)
+        plan = plan if plan.banks else in_banks(plan, memory, source.points)
+        check_map(plan, memory, source.points)
     if plan is None:
         plan = search(source, searched, quiet=quiet, verbose=verbose)
     if verified:

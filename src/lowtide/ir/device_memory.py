@@ -10,9 +10,10 @@ from lowtide.base.errors import InputError
 DEVICES = ("cortex-m", "host")
 """Targets by name: 32 bits of Arm, and 64-bit Linux."""
 
-Pool = Literal["arena", "method", "temporary", "file"]
-"""arena: planned buffers; method: what loading allocates and keeps; temporary: what is given back after each
-instruction; file: what the program's file holds."""
+Pool = Literal["arena", "caller", "method", "temporary", "heap", "file"]
+"""arena: planned buffers; caller: inputs and outputs outside the arenas; method: what loading allocates and
+keeps; temporary: what is given back after each instruction; heap: what kernels and backends take from the C
+library; file: what the program's file holds."""
 
 
 def check_device(name: str) -> None:
@@ -40,6 +41,7 @@ class RamPart:
         count: how many there are of it.
         in_ram: whether it is in RAM; else it stays where the file is, in flash for instance.
         remark: what the figure means.
+        method: the other method that is loaded as well and takes it; empty for the one that is reported.
     """
 
     pool: Pool
@@ -48,6 +50,7 @@ class RamPart:
     count: int = 1
     in_ram: bool = True
     remark: str = ""
+    method: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +91,22 @@ class DeviceMemory:
     least: int = 0
 
     def with_arena(self, size: int) -> DeviceMemory:
-        """The same if the one arena takes so many bytes; what starting needs beyond that is a part, too."""
-        arenas = (part for part in self.parts if part.pool == "arena")
-        arena = next(arenas, RamPart("arena", "arena", 0))
-        rest = [part for part in self.parts if part.pool != "arena" and part.what != _MORE]
+        """The same if the method has one arena of so many bytes; what starting needs beyond is a part."""
+        own = [part for part in self.parts if part.pool == "arena" and not part.method]
+        arena = own[0] if own else RamPart("arena", "arena", 0)
+        rest = [part for part in self.parts if part not in own and part.what != _MORE]
         fresh = replace(self, parts=(replace(arena, bytes=size), *rest))
         more = self.least - fresh.ram_bytes
         if more <= 0:
             return fresh
         part = RamPart("temporary", _MORE, more, remark="given back before the first run")
         return replace(fresh, parts=(fresh.parts[0], part, *rest))
+
+    @property
+    def working(self) -> tuple[RamPart, ...]:
+        """What kernels and delegates take while they run, beside their arguments."""
+        pools = ("temporary", "heap")
+        return tuple(part for part in self.parts if part.pool in pools and part.what != _MORE)
 
     def pool_bytes(self, pool: Pool) -> int:
         """Bytes of RAM of one pool, as far as they are told."""

@@ -123,8 +123,10 @@ def _pools(memory: DeviceMemory, macro: str) -> Iterator[str]:
     yield f"/* What {comment(memory.runtime)} allocates beside the arenas on {comment(memory.device)}. */"
     if memory.untold:
         yield f"/* At least: {comment(', '.join(memory.untold))}: not told. */"
+        yield f"#define {macro}_POOLS_ARE_LOWER_BOUNDS 1"
     yield f"#define {macro}_METHOD_ALLOCATOR_BYTES {memory.pool_bytes('method')}u"
-    yield f"#define {macro}_TEMPORARY_BYTES {memory.pool_bytes('temporary')}u"
+    if any(part.pool == "temporary" and part.bytes is not None for part in memory.parts):
+        yield f"#define {macro}_TEMPORARY_BYTES {memory.pool_bytes('temporary')}u"
 
 
 def _refuse_same_names(plan: Plan) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lowtide.base.files import show_name
 from lowtide.base.units import amount, both, many
 
 if TYPE_CHECKING:
@@ -15,11 +16,16 @@ if TYPE_CHECKING:
 
 POOLS: dict[Pool, str] = {
     "arena": "arenas",
+    "caller": "the caller's",
     "method": "method allocator",
     "temporary": "temporary memory",
+    "heap": "heap",
     "file": "file",
 }
 """What each pool is called."""
+
+_ALWAYS: set[Pool] = {"method", "temporary", "file"}
+"""Pools that a sentence names even if nothing is taken from them."""
 
 NAMES = 3
 """Names that a sentence spells out."""
@@ -90,7 +96,8 @@ def ram_sentence(memory: DeviceMemory) -> str:
 def beside_sentence(memory: DeviceMemory) -> str:
     """What a device's RAM holds beside the arenas."""
     rest = memory.ram_bytes - memory.pool_bytes("arena")
-    pools = [f"{POOLS[pool]} {amount(memory.pool_bytes(pool))}" for pool in POOLS if pool != "arena"]
+    told = {part.pool for part in memory.parts if part.in_ram and part.bytes is not None} | _ALWAYS
+    pools = [f"{POOLS[pool]} {amount(memory.pool_bytes(pool))}" for pool in POOLS if pool in told - {"arena"}]
     untold = f"; {listed(memory.untold)}: not told" if memory.untold else ""
     return (
         f"Beside the arenas, {memory.device} needs {amount(rest)} of RAM as {memory.runtime} allocates: "
@@ -103,7 +110,8 @@ def ram_row(memory: DeviceMemory, part: RamPart) -> list[str]:
     size = "not told" if part.bytes is None else both(part.bytes)
     of_all = share(part.bytes or 0, memory.ram_bytes) if part.in_ram else "not in RAM"
     counted = many(part.count, "allocation") if part.pool == "method" else ""
-    return [POOLS[part.pool], part.what, size, of_all, ", ".join(filter(None, [counted, part.remark]))]
+    whose = f"of method {show_name(part.method)}" if part.method else ""
+    return [POOLS[part.pool], part.what, size, of_all, ", ".join(filter(None, [counted, whose, part.remark]))]
 
 
 def saving_sentence(saving: Saving) -> str:

@@ -9,6 +9,7 @@ from lowtide.api import plan_source
 from lowtide.base.constants import DEFAULT_TIMEOUT
 from lowtide.base.errors import InfeasibleError
 from lowtide.lifetimes.lowering import lower
+from lowtide.pack.banks.judging import in_banks
 from lowtide.pack.registry import Options
 from lowtide.pack.techniques import Techniques
 from lowtide.report.advice import Adviser
@@ -78,6 +79,8 @@ def explain_source(
     """
     program, plan, flow, memory = source.program, source.plan, source.flow, source.request.memory_map
     options = options or Options()
+    if plan is not None and memory is not None and not plan.banks:
+        plan = in_banks(plan, memory, source.points)
     made = plan or _plan(source, packer, hierarchy, options)
     room: tuple[MoreRoom, ...] = ()
     if made is not None and plan is None and memory is not None:  # a plan that there was is taken as it is

@@ -97,6 +97,12 @@ def _scratch(source: Source, *, delegates: bool) -> Share:
     what = "delegate scratch" if delegates else "kernel scratch"
     if delegates and source.contents is not None and not source.contents.delegates:
         return Share(what, False, 0, "the program has no delegates")
+    told = source.device_memory
+    if told is not None and told.working and not sizes:
+        if delegates:
+            return Share(what, False, None, "as far as it is told, it is counted with the kernels'")
+        held = sum(part.bytes or 0 for part in told.working)
+        return Share(what, False, held, f"temporary memory; on {told.device}")
     if sizes:
         return Share(what, True, sum(sizes), "as declared; what was not declared is not counted")
     return Share(what, False, None, "none was declared; a kernel that needs some takes it elsewhere")

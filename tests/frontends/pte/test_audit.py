@@ -139,10 +139,10 @@ def moved(data, random):
     chosen = random.choice(sorted({(p.start, p.stop) for p in places.values()}))
     size = analysis.method.arenas[1]
     start = random.randrange(0, size - (chosen[1] - chosen[0]) + 1, 16)
-    offsets = {value: start for value, p in places.items() if (p.start, p.stop) == chosen}
-    places |= {value: Place(1, start, start + chosen[1] - chosen[0]) for value in offsets}
+    spots = {value: (1, start) for value, p in places.items() if (p.start, p.stop) == chosen}
+    places |= {value: Place(1, start, start + chosen[1] - chosen[0]) for value in spots}
     found = check_places(analysis, places, analysis.method.arenas, 16)
-    return rewrite(file, {"forward": offsets}, {}).data, found
+    return rewrite(file, {"forward": spots}, {}).data, found
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
 import struct
 import subprocess
+import tarfile
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
@@ -19,12 +21,15 @@ import pytest
 import lowtide
 from command_line import CSV, run
 from lowtide import InputError
+from lowtide.frontends.pte.analysis import analyse
 from lowtide.frontends.pte.methods import PteInstruction
+from lowtide.frontends.pte.on_device import device_memory, loading_of
+from lowtide.frontends.pte.reading import PteFile, open_pte, program_decoder
 from lowtide.frontends.pte.structures import Structure
 from lowtide.frontends.pte.temporaries import ETHOS_U, asks_for
 from lowtide.ir.device_memory import DeviceMemory
 from lowtide.outputs.json import json_schema
-from lowtide.sources import load, make_request
+from lowtide.sources import load, load_all, make_request
 
 pytest.importorskip("executorch.exir")
 
@@ -75,11 +80,56 @@ def test_without_a_pool_lookups_take_the_method_allocators_memory(path: Path) ->
     padding = empty.pool_bytes("method") - enough.pool_bytes("method") - looked_up
     assert 0 < padding < 4 * 10  # of the lists of arguments between them
     assert none.pool_bytes("method") > empty.pool_bytes("method")
-    (saving,) = [saving for saving in empty.savings if saving.change.startswith("Give the runtime a pool")]
-    assert saving.wins == empty.ram_bytes - enough.ram_bytes
-    large = told(path, temp_pool="4KiB")
-    assert large.pool_bytes("method") == enough.pool_bytes("method")
-    assert large.savings[0].wins == large.ram_bytes - enough.ram_bytes
+    assert none.pool_bytes("temporary") == 0
+
+
+@pytest.mark.parametrize("runtime", ["1.4", "1.5"])
+@pytest.mark.parametrize("device", ["cortex-m", "host"])
+def test_advice_on_the_pool_is_right_to_the_byte(device: str, runtime: str, path: Path) -> None:
+    analyses = analyse(open_pte(path))
+
+    def with_pool(pool: str | None) -> DeviceMemory:
+        loading = loading_of({"device": device, "runtime": runtime, "temp_pool": pool})
+        assert loading is not None
+        return device_memory(open_pte(path), analyses[0], analyses, loading)
+
+    sizes = {}
+    for choice in ("none", *map(str, range(0, 600, 2))):
+        with contextlib.suppress(InputError):
+            sizes[choice] = with_pool(choice).ram_bytes
+    best = min(sizes.values())
+    for pool in ("none", "0", "300", "4KiB", None):
+        if pool is not None and pool not in sizes and pool != "4KiB":
+            continue  # 1.4 does not load a method whose pool is too small
+        now = with_pool(pool)
+        offered = [saving for saving in now.savings if "--temp-pool" in saving.change]
+        assert [saving.wins for saving in offered] == ([now.ram_bytes - best] if now.ram_bytes > best else [])
+        for saving in offered:
+            (choice,) = re.findall(r"--temp-pool (\w+)", saving.change)
+            assert sizes[choice] == best
+
+
+def test_several_methods_loaded_together(path: Path) -> None:
+    alone, together = told(path), told(path, all_methods=True)
+    methods = {part.method for part in together.parts}
+    assert methods == {"", "read", "width"}
+    for pool in ("arena", "method"):
+        others = sum(part.bytes or 0 for part in together.parts if part.method and part.pool == pool)
+        assert together.pool_bytes(pool) == alone.pool_bytes(pool) + others
+    planned = {
+        source.name: source.device_memory for source in load_all(path, make_request({"device": "cortex-m"}))
+    }
+    for name in methods - {""}:
+        other = planned.get(name)
+        taken = sum(part.bytes or 0 for part in together.parts if part.method == name)
+        (saving,) = [saving for saving in together.savings if saving.change.endswith(f" {name}")]
+        assert saving.wins == taken
+        if other is not None:
+            padding = taken - other.pool_bytes("arena") - other.pool_bytes("method")
+            assert 0 <= padding < 8  # between the methods, which share an allocator
+    done = run("check", path, "--method", "add", "--device", "cortex-m", "--all-methods", "--max-ram", "1")
+    assert f"everything in RAM takes {together.ram_bytes:,} bytes" in done.stdout
+    assert not any("is loaded as well" in note for note in together.notes)
 
 
 def test_versions(path: Path) -> None:
@@ -100,12 +150,68 @@ def test_versions(path: Path) -> None:
         told(path, runtime="1.4", temp_pool="48")
 
 
+def test_older_versions_get_the_oldest_figures(path: Path) -> None:
+    older = told(path, runtime="1.2")
+    assert older.runtime == "ExecuTorch 1.4"
+    assert "figures are those of ExecuTorch 1.4, the oldest that is" in older.notes[0]
+    assert told(path, runtime="0.7").pool_bytes("method") == told(path, runtime="1.4").pool_bytes("method")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"runtime": 1.4}, "runtime 1.4 is no version"),
+        ({"copied": "no"}, "copied 'no': give True or False"),
+        ({"all_methods": 1}, "all_methods 1: give True or False"),
+    ],
+)
+def test_options_of_other_types(options: dict[str, Any], message: str, path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        told(path, **options)
+
+
 def test_other_methods_are_named(path: Path) -> None:
     other = load(path, make_request({"method": "read", "device": "cortex-m"})).device_memory
     assert other is not None
     size = other.pool_bytes("method")
     said = f"If method read is loaded as well, it takes {size} bytes of the method allocator"
     assert any(note.startswith(said) for note in told(path).notes)
+
+
+def special(name: str) -> DeviceMemory:
+    """What the first method of a measured program takes on a host."""
+    with tarfile.open(Path(__file__).parents[2] / "data" / "runtime_memory.tar.xz") as archive:
+        data = archive.extractfile(f"special-{name}.pte").read()
+    program = program_decoder().decode(data, "Program")
+    file = PteFile(name, data, program, len(data), 0)
+    analyses = analyse(file)
+    loading = loading_of({"device": "host"})
+    assert loading is not None
+    return device_memory(file, analyses[0], analyses, loading)
+
+
+def test_inputs_and_outputs_outside_the_arena_are_counted() -> None:
+    ends, inputs = special("unplanned_ends"), special("unplanned_inputs")
+    assert inputs.pool_bytes("caller") == 64
+    assert ends.pool_bytes("caller") == 128
+    assert special("scalars").pool_bytes("caller") == 0
+    assert inputs.pool_bytes("arena") - ends.pool_bytes("arena") in range(65)
+
+
+def test_what_backends_take_from_the_heap_is_not_told() -> None:
+    (part,) = [part for part in special("delegates").parts if part.pool == "heap"]
+    assert (part.what, part.bytes) == ("heap of XnnpackBackend", None)
+    assert "heap of XnnpackBackend" in special("delegates").untold
+    assert special("scalars").untold == ()
+
+
+def test_a_file_of_data_is_given_to_every_method() -> None:
+    for name in ("external_named", "external_methods"):
+        found = special(name)
+        assert any("(.ptd)" in note and "every method" in note for note in found.notes)
+    assert any(
+        note.startswith("A method that is loaded with a file of data") for note in special("delegates").notes
+    )
 
 
 def test_ethos_u_asks_for_what_vela_says() -> None:
@@ -133,6 +239,9 @@ def test_ethos_u_asks_for_what_vela_says() -> None:
         (["--device", "host", "--runtime", "new"], "runtime 'new' is no version"),
         (["--device", "host", "--temp-pool", "much"], "'much' is not a size"),
         (["--device", "host", "--runtime", "1.4", "--temp-pool", "8"], "too small for method add"),
+        (["--device", ""], "device '': choose one of cortex-m, host"),
+        (["--device", "host", "--temp-pool", ""], "'' is not a size"),
+        (["--device", "cortex-m", "--temp-pool", "4GiB"], "cortex-m has only 4,294,967,296 bytes"),
     ],
 )
 def test_options_that_make_no_sense(options: list[str], message: str, path: Path) -> None:
@@ -165,7 +274,7 @@ def test_explain(path: Path) -> None:
     jsonschema.validate(document, json_schema("explanation"))
     assert document["ram"]["ram_bytes"] == memory.ram_bytes
     assert document["ram"]["pools"] == {
-        pool: memory.pool_bytes(pool) for pool in ("arena", "method", "temporary", "file")
+        pool: memory.pool_bytes(pool) for pool in ("arena", "caller", "method", "temporary", "heap", "file")
     }
     total = f"On cortex-m, as ExecuTorch 1.5 allocates: {memory.ram_bytes:,} bytes (1.9 KiB) of RAM"
     assert total in found.to_markdown()

@@ -97,7 +97,7 @@ def test_what_is_lost_is_permitted_nothing():
     (right,) = load_methods(file, 16)
     names = [buffer.id for buffer in right.plan.problem.buffers if buffer.size == 2048]
     values = [int(name.rpartition("%")[2]) for name in names]
-    wrong = rewrite(file, {"forward": dict.fromkeys(values, 0)}, {})
+    wrong = rewrite(file, {"forward": dict.fromkeys(values, (1, 0))}, {})
     (method,) = load_methods(wrong, 16)
     violations, _ = find_violations(method.plan, method.follow)
     assert {"overlap", "lost"} <= {violation.kind for violation in violations}

@@ -82,6 +82,22 @@ def test_some_damage():
     assert seen["InputError"] > 100
 
 
+def test_what_a_device_needs_of_damaged_files(tmp_path):
+    """Through the command line, and through every figure that it prints."""
+    random, seen = Random(3), Counter()
+    path = tmp_path / "spoilt.pte"
+    files = [stock_file("two_conds_added"), methods_file(MemoryPlanningPass())]
+    for _ in range(120):
+        path.write_bytes(mutate(random.choice(files), random))
+        with no_hang():
+            done = inside("explain", path, "--device", "cortex-m", "--all-methods", "--copied")
+        refused = isinstance(done.exception, LowtideError)
+        assert refused or done.exit_code == 0, done.output
+        assert not refused or str(done.exception).isprintable()
+        seen[refused] += 1
+    assert min(seen.values()) > 3
+
+
 @pytest.mark.slow
 def test_ten_thousand_mutations():
     names = (
@@ -214,7 +230,10 @@ def command(*arguments):
 def test_the_command_line_on_damage(tmp_path):
     bad, out = tmp_path / "bad.pte", tmp_path / "out.pte"
     bad.write_bytes(stock_file("two_conds_added")[:1000])
-    for arguments in (("audit", bad), ("repack", bad, "-o", out), ("plan", bad)):
+    device = ("--device", "cortex-m")
+    told = [(name, bad, *device) for name in ("explain", "plan", "show")]
+    told.append(("check", bad, *device, "--max-ram", "1MiB"))
+    for arguments in (("audit", bad), ("repack", bad, "-o", out), ("plan", bad), *told):
         done = command(*arguments)
         assert done.returncode == 2
         assert done.stdout == ""

@@ -108,6 +108,11 @@ def is_external(tensor: Any) -> bool:
     return extra is not None and extra.location.name == "EXTERNAL"
 
 
+def is_bounded(method: Method, value: int) -> bool:
+    """Whether the shape of a tensor has an upper bound, so that its size is told."""
+    return bool(method.plan.values[value].val.shape_dynamism.name != "DYNAMIC_UNBOUND")
+
+
 def _values(method: Method, target: Target) -> Iterator[Allocation]:
     values = [value.val for value in method.plan.values or ()]
     yield target.some("values", "value", len(values))
@@ -153,7 +158,7 @@ def _value(value: Any, target: Target) -> Iterator[Allocation]:
 def _delegates(file: PteFile, method: Method, target: Target) -> Iterator[Allocation]:
     delegates = method.plan.delegates or ()
     yield target.some("delegates", "delegate", len(delegates))
-    if has_external_data(method) and file.program.named_data is not None:
+    if has_external_data(file) and file.program.named_data is not None:
         yield target.some("external constants", "merged_data_map")
     for delegate in delegates:
         if delegate.compile_specs is not None:
@@ -162,9 +167,9 @@ def _delegates(file: PteFile, method: Method, target: Target) -> Iterator[Alloca
             yield Allocation("delegates' handles", *handle)
 
 
-def has_external_data(method: Method) -> bool:
-    """Whether a method is loaded with a file that comes along."""
-    values = (value.val for value in method.plan.values or ())
+def has_external_data(file: PteFile) -> bool:
+    """Whether a file of data comes along: then every method of the program is loaded with it."""
+    values = (value.val for plan in file.program.execution_plan for value in plan.values or ())
     return any(type(value).__name__ == "Tensor" and is_external(value) for value in values)
 
 

@@ -79,3 +79,21 @@ def _begins(effects: Sequence[PteEffect], paths: Paths) -> dict[tuple[int, int],
             if not first <= before <= last:
                 found.setdefault((before, first), {}).update(dict.fromkeys(effect.gathers))
     return {edge: tuple(values) for edge, values in found.items()}
+
+
+def shared_arenas(analyses: Sequence[Analysis]) -> frozenset[int]:
+    """Memory ids other than the default that several methods have and one keeps state in.
+
+    Whoever runs the methods may give them one block of memory for such an arena, so that state is shared;
+    the file does not say. Its tensors stay where they are in all methods.
+    """
+    used: dict[int, int] = {}
+    stateful: set[int] = set()
+    for analysis in analyses:
+        for memory in analysis.method.arenas:
+            used[memory] = used.get(memory, 0) + 1
+        for value in analysis.views.state:
+            place = analysis.method.tensors[value].place
+            if place is not None:
+                stateful.add(place.memory)
+    return frozenset(memory for memory in stateful if memory > 1 and used.get(memory, 0) > 1)

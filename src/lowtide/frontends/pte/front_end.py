@@ -42,11 +42,14 @@ class PteFrontEnd:
         ),
         FormatOption(
             "temp_pool",
-            "The device's pool for temporary memory, or none; as large as it must be if not given.",
+            "Size of the device's pool for temporary memory, or none; all kernels find room if not given.",
             metavar="SIZE",
             commands=_TELL_RAM,
         ),
         FormatOption("copied", "The device's loader copies the file into RAM.", commands=_TELL_RAM),
+        FormatOption(
+            "all_methods", "All methods of the file are loaded at the same time.", commands=_TELL_RAM
+        ),
     )
 
     def sniff(self, head: bytes, suffix: str) -> float:

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from lowtide.frontends.pte.analysis import Analysis, analyse
+from lowtide.frontends.pte.analysis import Analysis, analyse, shared_arenas
 from lowtide.frontends.pte.auditing import ALIGNMENT, Audit, audit_file
 from lowtide.frontends.pte.banking import BankMover
 from lowtide.frontends.pte.flow import own_layout
@@ -97,7 +97,7 @@ def repack(
     before = audit_file(file, analyses, alignment=asked)
     planning = [analysis for analysis in analyses if any(True for _ in analysis.method.planned)]
     maps = {} if memory is None else _maps(planning, memory)
-    shared = _shared_arenas(analyses)
+    shared = shared_arenas(analyses)
     spots: Spots = {}
     sizes: Sizes = {}
     changes: list[RewrittenArena] = []
@@ -133,24 +133,6 @@ def _maps(analyses: list[Analysis], memory: MemoryMap) -> dict[str, MemoryMap]:
         name: replace(memory, pins=tuple(pin for pin in memory.pins if pin in pins or pin not in anywhere))
         for name, pins in found.items()
     }
-
-
-def _shared_arenas(analyses: tuple[Analysis, ...]) -> frozenset[int]:
-    """Memory ids other than the default that several methods have and one keeps state in.
-
-    Whoever runs the methods may give them one block of memory for such an arena, so that state is shared;
-    the file does not say. Its tensors stay where they are in all methods.
-    """
-    used: dict[int, int] = {}
-    stateful: set[int] = set()
-    for analysis in analyses:
-        for memory in analysis.method.arenas:
-            used[memory] = used.get(memory, 0) + 1
-        for value in analysis.views.state:
-            place = analysis.method.tensors[value].place
-            if place is not None:
-                stateful.add(place.memory)
-    return frozenset(memory for memory in stateful if memory > 1 and used.get(memory, 0) > 1)
 
 
 def _state_of_others(analysis: Analysis, analyses: tuple[Analysis, ...]) -> list[Place] | None:

@@ -69,9 +69,8 @@ def load_methods(
     found = tuple(_load(file, analysis, alignment, memory) for analysis in chosen)
     if loading is None:
         return found
-    methods = [analysis.method for analysis in analyses]
     return tuple(
-        replace(source, device_memory=device_memory(file, analysis, methods, loading))
+        replace(source, device_memory=device_memory(file, analysis, analyses, loading))
         for source, analysis in zip(found, chosen, strict=True)
     )
 

@@ -107,7 +107,7 @@ RUNTIMES = (
 """Oldest first."""
 
 
-def runtime_of(version: str | None) -> tuple[Runtime, str]:
+def runtime_of(version: object) -> tuple[Runtime, str]:
     """The runtime of a version, and a note where its figures are another's.
 
     Args:
@@ -116,14 +116,21 @@ def runtime_of(version: str | None) -> tuple[Runtime, str]:
     Raises:
         InputError: it is no version.
     """
-    newest = RUNTIMES[-1]
+    oldest, newest = RUNTIMES[0], RUNTIMES[-1]
     if version is None:
         return newest, f"A file does not say which runtime loads it: figures are those of {newest.name}."
-    if not re.fullmatch(r"\d{1,4}(\.\d{1,6}){1,2}", version, re.ASCII):
-        raise InputError(f"runtime {version!r} is no version: write one such as {newest.version}")
+    if not isinstance(version, str) or not re.fullmatch(r"\d{1,4}(\.\d{1,6}){1,2}", version, re.ASCII):
+        raise InputError(f"runtime {version!r} is no version: write one such as {newest.version!r}")
     known = ".".join(version.split(".")[:2])
     for runtime in RUNTIMES:
         if runtime.version == known:
             return runtime, ""
-    newer = f"ExecuTorch {version} is not known: figures are those of {newest.name}, the newest that is."
-    return newest, newer
+    nearest, which = (oldest, "oldest") if _parts(version) < _parts(oldest.version) else (newest, "newest")
+    return (
+        nearest,
+        f"ExecuTorch {version} is not known: figures are those of {nearest.name}, the {which} that is.",
+    )
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))

@@ -27,6 +27,12 @@ QUIET_LIBRARIES = ("aten", "dim_order_ops", "quantized_decomposed", "cortex_m", 
 """Operators of ExecuTorch's portable, optimised, quantised and Cortex-M kernels, of which ``topk`` alone asks
 for temporary memory."""
 
+HEAPS = {
+    XNNPACK: "packed weights and its workspace",
+    ETHOS_U: "a handle per delegate, and fast scratch where the NPU has SRAM of its own",
+}
+"""What a backend takes from the C library's heap, which no file tells the size of."""
+
 _TOPK = "aten::topk.values"
 _VELA_HEAD = 32
 """Bytes in front of a block: a name of 16, its length, padding."""
@@ -49,6 +55,13 @@ def asks_for(file: PteFile, method: Method, call: PteInstruction, pointer: Struc
     return None
 
 
+def unread_scratch(file: PteFile, method: Method) -> int:
+    """How many delegates of an Ethos-U have a blob that does not tell their scratch."""
+    delegates = enumerate(method.plan.delegates or ())
+    blobs = (bytes(blob_of(file, method, at)) for at, delegate in delegates if delegate.id == ETHOS_U)
+    return sum(_ethos_u_scratch(blob) is None for blob in blobs)
+
+
 def strangers(method: Method) -> tuple[str, ...]:
     """Operators, and backends, of which nobody knows what they ask for."""
     calls = (call for call in method.instructions if call.kind in ("kernel", "delegate"))
@@ -63,9 +76,13 @@ def _is_known(call: PteInstruction) -> bool:
 
 def _topk_bytes(method: Method, call: PteInstruction) -> int:
     """A pair of number and position for each element along the dimension."""
-    tensor = method.tensors.get(call.args[0]) if call.args else None
-    dimension = method.scalar(call.args[2]) if len(call.args) > 2 else None
-    if tensor is None or not isinstance(dimension, int):
+    if len(call.args) < 3:
+        return 0
+    tensor = method.tensors.get(call.args[0])
+    count, dimension = method.scalar(call.args[1]), method.scalar(call.args[2])
+    if tensor is None or not isinstance(dimension, int) or 0 in tensor.shape:
+        return 0
+    if count == 0 and tensor.shape:
         return 0
     lengths = tensor.shape or (1,)
     return 16 * lengths[dimension] if -len(lengths) <= dimension < len(lengths) else 0

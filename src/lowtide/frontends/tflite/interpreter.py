@@ -103,7 +103,7 @@ def simulate(
     intervals = [spans.tensors[i] for i in numbers] + [spans.scratch[i] for i in requests]
     fixed = [ONLINE if offsets is None else offsets[i] for i in numbers] + [ONLINE] * len(requests)
     sizes = [align_up(size, ALIGNMENT) for size in sizes]
-    starts = _place(sizes, intervals, fixed)
+    starts = place_greedily(sizes, intervals, fixed)
     found = [
         Allocation(size, *interval, start, offset == ONLINE)
         for size, interval, start, offset in zip(sizes, intervals, starts, fixed, strict=True)
@@ -200,7 +200,7 @@ class _Marker:
         self.tensors[tensor] = (self.tensors[tensor][0], self.count)
 
 
-def _place(sizes: list[int], intervals: list[tuple[int, int]], fixed: list[int]) -> list[int]:
+def place_greedily(sizes: list[int], intervals: list[tuple[int, int]], fixed: list[int]) -> list[int]:
     """Offsets as ``GreedyMemoryPlanner`` finds them: what is fixed, then first fit by decreasing size.
 
     Among equals the last comes first. What has no end after its beginning (a tensor that is read but never
