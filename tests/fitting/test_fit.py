@@ -14,9 +14,9 @@ import lowtide
 from fit_models import mobilenet_v2
 from lowtide.base.errors import InputError, UnsupportedError
 from lowtide.fitting import proving
-from lowtide.fitting.preparing import prepare
 from lowtide.fitting.targets import target_of
 from lowtide.transforms.fit import Limits, fit_program, floor_of
+from lowtide.transforms.fit.preparing import prepare
 
 
 class Chain(nn.Module):

@@ -4,7 +4,6 @@
     >>> fitted.fits, fitted.arena_bytes, fitted.work
     >>> torch.export.save(fitted.program, "fitted.pt2")
 
-preparing  what can be fitted, and in which operators
 targets    whose kernels and whose planner are meant
 proving    original and fitted program, run side by side
 """
@@ -17,8 +16,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lowtide.fitting.fitted import Fitted, Proof
-from lowtide.fitting.preparing import prepare, refuse_budget
 from lowtide.fitting.targets import target_of
+from lowtide.transforms.fit.preparing import prepare, refuse_budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -137,6 +137,9 @@ def advice_sentence(advice: Advice) -> str:
         return f"Plan with --in-place: kernels that may write over an input that dies do so at {subject}"
     if advice.kind == "elide_copies":
         return f"Plan with --elide-copies: what is copied lies where the copy is at {subject}"
+    if advice.kind == "split":
+        price = f"for {advice.macs:,} multiply-adds more ({advice.work:.3f} times)" if advice.macs > 0 else ""
+        return f"Run chains in parts, as lowtide fit does{f', {price}' if price else ''}: {subject}"
     if advice.kind == "delay":
         return f"Run {subject} later, just before {advice.until}"
     return f"Do not keep {subject} while it waits for {advice.until}: compute it again, or keep it elsewhere"

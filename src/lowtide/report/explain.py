@@ -91,12 +91,19 @@ def explain_source(
     peaks = find_peaks(problem, flow, plan)
     allowed = Techniques(source.request.in_place, source.request.elide_copies)
     adviser = Adviser(problem, program, flow, peaks, allowed, source.moves_interface)
+    advice = adviser.run(plan, source.contents)
+    exported = getattr(source.origin, "exported", None)
+    if exported is not None and plan is None and memory is None:
+        from lowtide.report.splits import split_advice
+
+        parts = split_advice(exported, source.request, adviser.before)
+        advice = tuple(sorted((*advice, *filter(None, [parts])), key=lambda one: -one.wins))
     return Explanation(
         name=str(name),
         buffers=len(problem.buffers),
         followed=flow is not None,
         peaks=peaks,
-        advice=adviser.run(plan, source.contents),
+        advice=advice,
         memory=shares(source),
         banks=() if made is None else bank_shares(made),
         more_room=room,

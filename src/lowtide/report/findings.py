@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from lowtide.ir.problem import Lifetime
 
 AdviceKind = Literal[
-    "packing", "inputs", "outputs", "constants", "copy", "copies", "delay", "wait", "in_place", "elide_copies"
+    "packing",
+    "inputs",
+    "outputs",
+    "constants",
+    "copy",
+    "copies",
+    "delay",
+    "wait",
+    "in_place",
+    "elide_copies",
+    "split",
 ]
 
 
@@ -120,7 +130,8 @@ class Advice:
         kind: packing: the plan is above its bound; inputs, outputs: keep them where the caller has them;
             constants: compute ahead of time what depends on constants alone; copy, copies: read what was
             copied instead; delay: run a step later; wait: do not keep a buffer while nobody uses it;
-            in_place, elide_copies: plan with this technique; here ``peaks`` are the arenas of such a plan.
+            in_place, elide_copies: plan with this technique; here ``peaks`` are the arenas of such a plan;
+            split: run chains of steps in parts, which lowtide fit does, and plan with both techniques.
         subject: names of the steps or buffers that it is about.
         wins: bytes by which the live peaks of all arenas fall together.
         peaks: the live peak of each arena afterwards, by memory id.
@@ -128,6 +139,8 @@ class Advice:
         costs: constants: bytes of constants that come instead.
         exact: whether the change does just this; else it wins at most so much, since what replaces the
             buffer meanwhile was not counted.
+        macs: split: multiply-adds that it costs.
+        work: split: multiply-adds over those of the program.
     """
 
     kind: AdviceKind
@@ -137,6 +150,8 @@ class Advice:
     until: str | None = None
     costs: int = 0
     exact: bool = True
+    macs: int = 0
+    work: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 values     what is allowed, what was done, and what it won
 ladder     the search, from what costs nothing to what costs work
 floor      what no execution in parts avoids, and what that consists of
+preparing  what can be fitted, and in which operators
 sources    where nodes come from, told alike in every run
 stamp      what a fitted program says of itself, so that fitting it again changes nothing
 """

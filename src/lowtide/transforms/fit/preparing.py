@@ -10,7 +10,7 @@ from lowtide.base.errors import InputError, UnsupportedError
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-    from lowtide.transforms.fit import Floor
+    from lowtide.transforms.fit.floor import Floor
 
 _NAMED = 3
 
