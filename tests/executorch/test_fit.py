@@ -109,7 +109,7 @@ class _Noisy(nn.Module):
         self.first, self.second = nn.Conv2d(3, 16, 3, padding=1), nn.Conv2d(16, 4, 3, padding=1)
 
     def forward(self, x):
-        return self.second(self.first(x) + torch.rand_like(x[:, :1]))
+        return self.second(self.first(x) + torch.rand(1, 1, 24, 24))
 
 
 def test_random_numbers_are_drawn_once_and_crossed_by_no_segment():

@@ -12,7 +12,7 @@ from torch import nn
 from lowtide.executorch.fit_pass import edge_dialect
 from lowtide.transforms.split.live import Lives
 from lowtide.transforms.split.rules import value_of
-from lowtide.transforms.split.segments import cuts, grow, plan_parts
+from lowtide.transforms.split.segments import UNITS, cuts, grow, plan_parts
 from lowtide.transforms.split.tape import Tape
 from lowtide.transforms.split.work import total_macs
 from lowtide.transforms.split.writing import write
@@ -53,7 +53,10 @@ class RandomSplits(ExportedProgramPassBase):  # type: ignore[misc]
         segment = grow(steps, first, last, axis) if size > 1 else None
         if segment is None:
             return None
-        parts = cuts(size, self.random.randint(2, min(size, 9)))
+        unit = self.random.choice([1, 1, *UNITS])
+        parts = cuts(size, self.random.randint(2, min(size, 9)), unit)
+        if not parts:
+            return None
         plans = plan_parts(segment, parts, keeps=self.random.random() < 0.5)
         return None if plans is None else Tape(segment, plans)
 
@@ -100,7 +103,7 @@ class _Branches(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer, join in zip(self.layers, self.joins, strict=True):
-            if min(x.shape[2:]) < 6:
+            if min(x.shape[2:]) < 10:
                 break
             y = layer(x)
             x = x + y if join == "add" else torch.cat([x, y], 1) if join == "cat" else y

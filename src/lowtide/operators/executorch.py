@@ -55,19 +55,32 @@ WHOLE = frozenset({"_clone_dim_order", "alias_copy", "detach_copy"})
 ANY_ORDER = frozenset({"_clone_dim_order"})
 """Of these, those that take notice of the order of dimensions."""
 
-_LEAST_PARTS: dict[str, dict[int, int]] = {
-    "mm": {-2: 4, -1: 16},
-    "bmm": {-2: 4, -1: 16},
-    "linear": {-2: 4, -1: 16},
-    "addmm": {-1: 16},
-}
-"""For operators whose optimised kernels round differently where there are few rows or columns: how many of an
-axis, counted from the last, a part must have for the bits of the whole. Other kernels take any part."""
+_ROW_BLOCK = 4
+_VECTORS = (4, 8, 16)
+"""The optimised products of ExecuTorch's wheel compute so many rows together, and columns by vectors of so
+many numbers, as the processor has them. What is left over at the end of either is rounded otherwise."""
 
 
-def least_part(name: str, axis: int) -> int:
-    """How many elements of an axis, counted from the last, a part of an operator's result must have.
+def same_columns(start: int, stop: int, columns: int) -> bool:
+    """Whether a product of a slice of columns gives the bits that the whole product has there.
 
-    Fewer were tried with the runtime of ExecuTorch's wheel and gave other bits than the whole.
+    Args:
+        start, stop: the slice.
+        columns: of the whole.
     """
-    return _LEAST_PARTS.get(name, {}).get(axis, 1)
+    return all(_same_blocks(start, stop, columns, vector) for vector in _VECTORS)
+
+
+def same_rows(start: int, stop: int, rows: int, columns: int) -> bool:
+    """Whether a product of a slice of rows gives the bits that the whole product has there.
+
+    Args:
+        start, stop: the slice.
+        rows, columns: of the whole.
+    """
+    return columns % _VECTORS[-1] == 0 or _same_blocks(start, stop, rows, _ROW_BLOCK)
+
+
+def _same_blocks(start: int, stop: int, whole: int, block: int) -> bool:
+    """Whether the same elements are in full blocks, be they counted from a slice's start or the whole's."""
+    return min(max(whole - whole % block, start), stop) == stop - (stop - start) % block

@@ -21,4 +21,15 @@ from lowtide.transforms.rewrites.driving import Rewriting, Win, rewrite
 from lowtide.transforms.rewrites.rule import Change, Rewritten, Rule
 from lowtide.transforms.rewrites.rules import EVERY, NAMES
 
-__all__ = ["EVERY", "NAMES", "Change", "Dialect", "Rewriting", "Rewritten", "Rule", "Win", "dialect_of", "rewrite"]
+__all__ = [
+    "EVERY",
+    "NAMES",
+    "Change",
+    "Dialect",
+    "Rewriting",
+    "Rewritten",
+    "Rule",
+    "Win",
+    "dialect_of",
+    "rewrite",
+]

@@ -73,6 +73,8 @@ def _would_broadcast(user: fx.Node, fill: fx.Node) -> bool:
     if result is None or mine is None or None in others or len(mine) > len(result):
         return False
     try:
-        return tuple(torch.broadcast_shapes(*(s for s in others if s is not None), (1,) * len(mine))) == result
+        return (
+            tuple(torch.broadcast_shapes(*(s for s in others if s is not None), (1,) * len(mine))) == result
+        )
     except RuntimeError:
         return False

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lowtide.operators.executorch import least_part
 from lowtide.transforms.rewrites.editing import bytes_of, operator_name, shape_of, tensor_of
 
 if TYPE_CHECKING:
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
     from lowtide.transforms.rewrites.rule import Changed, Site
 
 _MOST_PARTS = 16
+
+_STEP = 16
+"""Columns of which each part but the last has a multiple: kernels compute up to so many at once."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,13 @@ def _product_of(node: fx.Node) -> _Product | None:
     turned = transposed.meta["val"]
     if shape is None or left is None or result is None or len(shape) != 2 or weight is x:
         return None
-    if len(transposed.args) > 1 and list(transposed.args[1:]) not in ([[1, 0]], [[-1, 0]], [[1, -2]], [0, 1], [1, 0]):
+    if len(transposed.args) > 1 and list(transposed.args[1:]) not in (
+        [[1, 0]],
+        [[-1, 0]],
+        [[1, -2]],
+        [0, 1],
+        [1, 0],
+    ):
         return None
     if tuple(turned.shape) != (shape[1], shape[0]) or not result.numel() or not turned.numel():
         return None
@@ -140,12 +148,9 @@ def _swapped(site: Site, product: _Product) -> fx.Node | None:
 def _in_columns(site: Site, product: _Product) -> fx.Node | None:
     """Columns in parts, each put where it belongs."""
     of, name = product.node, operator_name(product.node)
-    least = max(least_part(name, -1), 1)
     step = -(-product.columns // _MOST_PARTS)
-    step = max(-(-step // 4) * 4, least)  # parts start where a tensor may
+    step = -(-step // _STEP) * _STEP
     starts = list(range(0, product.columns, step))
-    if len(starts) > 1 and product.columns - starts[-1] < least:
-        starts.pop()
     if len(starts) < 2:
         return None
     edit, whole, parts = site.edit, None, []

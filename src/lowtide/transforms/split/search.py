@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from lowtide.transforms.split.live import Lives
 from lowtide.transforms.split.rules import shape_of, value_of
-from lowtide.transforms.split.segments import cuts, grow, plan_parts
+from lowtide.transforms.split.segments import UNITS, cuts, grow, plan_parts
 from lowtide.transforms.split.tape import Tape
 from lowtide.transforms.split.work import macs_of, total_macs
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torch import fx
     from torch.export import ExportedProgram
 
-    from lowtide.transforms.split.segments import Run, Segment
+    from lowtide.transforms.split.segments import Interval, Run, Segment
 
 _COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96, 128)
 """Numbers of parts that are tried."""
@@ -258,8 +258,21 @@ class Search:
             keeps: whether overlaps are kept.
             some: how many parts to look at; if there are more, those in the middle are taken to be alike.
         """
-        intervals = cuts(shape_of(segment.end)[segment.axes[segment.end]], count)
-        alike = max(len(intervals) - some, 0)
+        size = shape_of(segment.end)[segment.axes[segment.end]]
+        for unit in UNITS:
+            found = self._option_in_units(segment, cuts(size, count, unit), keeps, some)
+            if found is not None:
+                return found
+        return None
+
+    def _option_in_units(
+        self, segment: Segment, intervals: list[Interval], keeps: bool, some: int
+    ) -> Option | None:
+        """A way to run a segment in given parts."""
+        count = len(intervals)
+        if not count:
+            return None
+        alike = max(count - some, 0)
         if alike:
             # What is kept comes from the part before: of the last ones alone it would not be known.
             intervals = intervals[:some] if keeps else intervals[: some - 2] + intervals[-2:]

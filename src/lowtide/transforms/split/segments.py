@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from torch import fx
 
-from lowtide.transforms.split.rules import Part, is_barrier, is_plain, part_of, shape_of
+from lowtide.transforms.split.rules import Part, is_barrier, is_first_result, is_plain, part_of, shape_of
 
 Interval = tuple[int, int]
 
@@ -82,6 +82,8 @@ def grow(order: Sequence[fx.Node], first: int, last: int, axis: int) -> Segment 
         mine = axes.get(node)
         if mine is None or not is_plain(node):
             continue
+        if is_first_result(node) and not _may_join(node.args[0], mine, order[first:position]):
+            continue  # its parts would be cut off several tensors that are whole
         size = shape_of(node)[mine]
         part = part_of(node, mine, 0, size) if size > 1 else None
         if part is None:
@@ -95,7 +97,16 @@ def grow(order: Sequence[fx.Node], first: int, last: int, axis: int) -> Segment 
     if not members or members[-1] is not end:
         return None
     inside = {node: axes[node] for node in members}
+    if any(is_first_result(node) and inside.get(node.args[0]) is None for node in members):
+        return None
     return _settle(order, first, last, {node: mine for node, mine in inside.items() if mine is not None})
+
+
+def _may_join(node: object, axis: int, before: Sequence[fx.Node]) -> bool:
+    """Whether a step that returns several tensors can run in parts along an axis of the first."""
+    if not isinstance(node, fx.Node) or node not in before or not is_plain(node):
+        return False
+    return part_of(node, axis, 0, shape_of(node)[axis]) is not None
 
 
 def _settle(order: Sequence[fx.Node], first: int, last: int, axes: dict[fx.Node, int]) -> Segment | None:
@@ -128,13 +139,25 @@ def _has_several(node: fx.Node) -> bool:
     return isinstance(node.meta["val"], (tuple, list))
 
 
-def cuts(size: int, count: int) -> list[Interval]:
-    """An axis in so many parts, as even as can be; larger ones follow the first, which holds padding."""
-    small, larger = divmod(size, count)
+UNITS = (1, 4, 16)
+"""Elements that every part but the last has a multiple of; kernels of products want such parts."""
+
+
+def cuts(size: int, count: int, unit: int = 1) -> list[Interval]:
+    """An axis in so many parts, as even as can be; larger ones follow the first, which holds padding.
+
+    Args:
+        size: of the axis.
+        count: of parts; there are none if the units do not suffice for them.
+        unit: elements that every part but the last has a multiple of.
+    """
+    small, larger = divmod(size // unit, count)
+    if not small:
+        return []
     places = [0]
     for i in range(count):
-        places.append(places[-1] + small + (1 <= i <= larger))
-    return list(pairwise(places))
+        places.append(places[-1] + (small + (1 <= i <= larger)) * unit)
+    return [*pairwise(places[:-1]), (places[-2], size)]
 
 
 def plan_parts(

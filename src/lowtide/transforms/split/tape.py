@@ -33,6 +33,7 @@ class Entry:
         kind: ``run`` (a step, for a slice), ``slice``, ``pad``, ``spread`` (the first part, put where it lies
             in a whole that is not there yet), ``scatter`` (another part, put into that whole), or ``join``.
         node: the step that this is a part of, or whose result is moved.
+        maker: the step on whose behalf it is done, whose stack trace and debug handle it takes.
         args, kwargs: of the call; nodes outside of the segment stand as themselves.
         shape: of the first result.
         reads: all operands, in order.
@@ -40,6 +41,7 @@ class Entry:
 
     kind: str
     node: fx.Node
+    maker: fx.Node
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     shape: tuple[int, ...]
@@ -60,15 +62,16 @@ class Tape:
         self.joined: dict[fx.Node, Ref] = {}
         self._pieces: dict[fx.Node, list[Ref | fx.Node]] = {}
         self._kept: dict[fx.Node, Ref | fx.Node] = {}
+        self._maker = segment.end
         for plan, following in zip_longest(plans, plans[1:], fillvalue=()):
             self._run(plan, {run.node: run for run in following if run.start < run.fresh})
         for node, pieces in self._pieces.items():
             if node not in self.joined:
-                axis = segment.axes[node]
+                axis, self._maker = segment.axes[node], node
                 self.joined[node] = self._add("join", node, (pieces, axis), shape_of(node))
 
     def _add(self, kind: str, node: fx.Node, args: tuple[Any, ...], shape: tuple[int, ...]) -> Ref:
-        self.entries.append(Entry(kind, node, args, {}, shape, _operands(args)))
+        self.entries.append(Entry(kind, node, self._maker, args, {}, shape, _operands(args)))
         return Ref(len(self.entries) - 1)
 
     def _run(self, plan: PartPlan, following: dict[fx.Node, Run]) -> None:
@@ -76,6 +79,7 @@ class Tape:
         kept, self._kept = self._kept, {}
         for run in plan:
             node, axis = run.node, self.segment.axes[run.node]
+            self._maker = node
             found = None if run.part is None else self._compute(run, run.part, made)
             if run.start < run.fresh:
                 found = kept[node] if found is None else self._put_together(run, kept[node], found)
@@ -98,7 +102,7 @@ class Tape:
             return args[0]
         shape = _resized(shape_of(run.node), self.segment.axes[run.node], run.stop - run.fresh)
         reads = _operands((*args, *kwargs.values()))
-        self.entries.append(Entry("run", run.node, args, kwargs, shape, reads))
+        self.entries.append(Entry("run", run.node, run.node, args, kwargs, shape, reads))
         return Ref(len(self.entries) - 1)
 
     def _put_together(self, run: Run, kept: Ref | fx.Node, fresh: Ref | fx.Node) -> Ref:

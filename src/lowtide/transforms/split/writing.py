@@ -93,7 +93,7 @@ def _make(
         "join": dialect.cat,
     }
     node = graph.call_function(targets[entry.kind], args, kwargs)
-    node.meta = {key: value for key, value in entry.node.meta.items() if key not in _NOT_COPIED}
+    node.meta = {key: value for key, value in entry.maker.meta.items() if key not in _NOT_COPIED}
     node.meta["val"] = _run_on_fakes(node, value_of(entry.node))
     return node
 

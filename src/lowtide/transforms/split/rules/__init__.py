@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import fx
 
-from lowtide.operators.executorch import least_part
 from lowtide.operators.schemas import is_view, known_name, schema_holder
 from lowtide.transforms.split.rules import matrices, moving, pointwise, windows
 from lowtide.transforms.split.rules.slices import (
@@ -23,6 +22,7 @@ __all__ = [
     "Take",
     "argument",
     "is_barrier",
+    "is_first_result",
     "is_plain",
     "operator_name",
     "part_of",
@@ -48,9 +48,6 @@ def part_of(node: fx.Node, axis: int, start: int, stop: int) -> Part | None:
         return Part((Take(source, axis, start, stop), 0), {})
     rule = _RULES.get(operator_name(node))
     if rule is None:
-        return None
-    shape = shape_of(node)
-    if stop - start < min(shape[axis], least_part(operator_name(node), axis - len(shape))):
         return None
     return rule(node, axis, start, stop)
 
