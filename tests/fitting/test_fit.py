@@ -85,6 +85,15 @@ def test_the_input_is_left_alone(chain):
     assert found.program.state_dict.keys() == chain.state_dict.keys()
 
 
+def test_the_trade_goes_from_the_whole_to_the_least(chain):
+    found = lowtide.fit(chain, runtime="pytorch", prove=False, trade=True)
+    sizes, macs = zip(*found.front, strict=True)
+    assert list(sizes) == sorted(set(sizes))
+    assert list(macs) == sorted(set(macs), reverse=True)
+    assert macs[-1] == found.macs_before
+    assert macs[0] <= 1.10 * found.macs_before
+
+
 def test_the_result_is_frozen(fitted):
     with pytest.raises(dataclasses.FrozenInstanceError):
         fitted.macs = 0

@@ -17,6 +17,7 @@ from lowtide.transforms.fit.values import Allowed, FitStep, Found
 from lowtide.transforms.folding import fold_constants
 from lowtide.transforms.rewrites import rewrite
 from lowtide.transforms.split import split_to_fit
+from lowtide.transforms.split.search import Search
 from lowtide.transforms.split.work import total_macs
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 
 _NOTHING = Allowed(in_place=False, elide_copies=False)
+_POINTS, _SHRINK = 40, 0.9
+"""So many limits are asked for, each this much of the one before."""
+
 _KEPT = 0.25
 """Of the time, kept back for packing what the search for parts has found."""
 
@@ -40,6 +44,7 @@ def fit_program(
     *,
     rules: Iterable[str] | None = None,
     progress: Callable[[str, int], None] | None = None,
+    trade: bool = False,
 ) -> Found:
     """Find the cheapest way to make a program fit; the program itself is left as it is.
 
@@ -49,13 +54,14 @@ def fit_program(
         limits: what may be spent, and when it is good enough.
         rules: names of the rewrites that are tried; all that there are if not given.
         progress: told what is tried, and the smallest arena so far.
+        trade: whether the front is looked for from end to end, and not only on the way to the answer.
 
     An interrupt (Ctrl-C) ends the search with the best that it has found by then.
 
     Raises:
         InfeasibleError, UnsupportedError: the program cannot be planned for this runtime.
     """
-    ladder = _Ladder(program, target, limits, progress)
+    ladder = _Ladder(program, target, limits, progress, trade)
     ladder.climb(None if rules is None else tuple(rules))
     return ladder.found()
 
@@ -68,6 +74,7 @@ class _Ladder:
     target: Target
     limits: Limits
     progress: Callable[[str, int], None] | None
+    trade: bool
     steps: list[FitStep] = field(default_factory=list)
     complete: bool = True
     interrupted: bool = False
@@ -76,7 +83,7 @@ class _Ladder:
 
     def __post_init__(self) -> None:
         self.began = time.monotonic()
-        self.given = self.program
+        self.given = self.whole = self.program
         self.stamp = stamp_of(self.program)
         own = total_macs(list(self.program.graph.nodes))
         self.macs_before = self.stamp.macs if self.stamp is not None else own
@@ -94,11 +101,16 @@ class _Ladder:
         try:
             self._planning()
             if self.stamp is not None and self.stamp.covers(self.target.name, self.limits):
+                if self.trade:
+                    self._look_for_trade()
                 return
+            self.whole = self.program
             for rung in (self._folding, lambda: self._rewrites(rules), self._order, self._parts):
                 if self.fits:
-                    return
+                    break
                 rung()
+            if self.trade:
+                self._look_for_trade()
         except KeyboardInterrupt:
             self.interrupted, self.complete = True, False
 
@@ -163,6 +175,7 @@ class _Ladder:
     def _parts(self) -> None:
         """Run chains of steps part by part; what was packed by an interrupt is not lost."""
         self._say("looking for chains to run in parts")
+        self.whole = self.program
         budget = self.macs_before * self.limits.max_macs
         if self.macs and budget < self.macs:
             return
@@ -205,6 +218,22 @@ class _Ladder:
             macs=macs - self.macs,
             parts=() if found is None else found.steps,
         )
+
+    def _look_for_trade(self) -> None:
+        """The front from the peak of the program without parts down to what its work allows."""
+        self._say("looking for the trade of bytes against multiply-adds")
+        deadline = None if self.limits.timeout is None else time.monotonic() + self.limits.timeout / 2
+        search = Search(self.whole, self.limits.max_macs, deadline)
+        points = {(search.whole_peak, search.macs), *self.front}
+        limit = search.whole_peak
+        for _ in range(_POINTS):
+            limit = int(limit * _SHRINK)
+            found = None if search.is_late else search.within(limit)
+            if found is None:
+                break
+            points.add((found.peak, search.macs + found.macs))
+            limit = min(limit, found.peak)
+        self.front = _least(points)
 
     def _in_order(self, program: ExportedProgram, judged: int) -> tuple[ExportedProgram, Packed]:
         """A program in the order for which its arena was judged, so that planning need not find it again."""
@@ -274,6 +303,15 @@ class _Ladder:
             interrupted=self.interrupted,
             changed=changed,
         )
+
+
+def _least(points: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Of pairs of bytes and multiply-adds those that no other beats in both, the fewest bytes first."""
+    found: list[tuple[int, int]] = []
+    for size, macs in sorted(points):
+        if not found or macs < found[-1][1]:
+            found.append((size, macs))
+    return tuple(found)
 
 
 def _moved(old: ExportedProgram, new: ExportedProgram) -> tuple[str, ...]:
