@@ -108,4 +108,5 @@ class Rule:
                 found += [Change(self.name, nodes, note) for nodes, note in changed]
         if not found:
             return Rewritten(program, ())
-        return Rewritten(with_module(copy, copy.graph_module), tuple(found))
+        verifiers = dialect.verifiers(copy, self.needs)
+        return Rewritten(with_module(copy, copy.graph_module, verifiers=verifiers), tuple(found))
