@@ -285,6 +285,8 @@ class _Ladder:
                 self.limits.max_macs,
                 exhausted,
                 self.limits.allow_rounding,
+                any(step.kind == "split" for step in self.steps)
+                or (self.stamp is not None and self.stamp.parts),
             )
             put_stamp(program, stamp)
             number_sources(program)
