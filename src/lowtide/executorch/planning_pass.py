@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _PARTS_APART = (
-    "the program runs in parts, which are joined in place: without in_place=True its arena may be larger than "
-    "that of the program as it was"
+    "the program runs in parts, which are joined in place: without in_place=True its arena may be larger "
+    "than that of the program as it was"
 )
 
 
