@@ -16,7 +16,9 @@ from lowtide.base.errors import InputError, UnsupportedError
 from lowtide.fitting import proving
 from lowtide.fitting.targets import target_of
 from lowtide.transforms.fit import Limits, fit_program, floor_of
+from lowtide.transforms.fit.ladder import _rewrite_steps
 from lowtide.transforms.fit.preparing import prepare
+from lowtide.transforms.rewrites import Change, Win
 
 
 class Chain(nn.Module):
@@ -269,6 +271,17 @@ def test_rewrites_are_tried_and_told():
     assert step.wins > 0
     none = fit_program(program, target, Limits(max_macs=1.0), rules=())
     assert all(step.kind != "rewrite" for step in none.steps)
+
+
+def test_rewrites_that_won_nothing_themselves_belong_to_the_next():
+    first = Change("absorb-pads", ("a",), "")
+    second = Change("shrink-fills", ("b", "c"), "")
+    wins = [Win("absorb-pads", True, 96, 96, (first,)), Win("shrink-fills", True, 96, 64, (second,))]
+    (step,) = _rewrite_steps(wins)
+    assert (step.wins, step.nodes, step.arena_bytes) == (32, ("a", "b", "c"), 64)
+    assert step.remark == "absorb-pads and shrink-fills"
+    (rounded,) = _rewrite_steps([Win("swap-product", False, 64, 32, ())])
+    assert rounded.remark == "swap-product, which may round differently"
 
 
 class Attention(nn.Module):

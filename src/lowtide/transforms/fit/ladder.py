@@ -21,11 +21,12 @@ from lowtide.transforms.split.search import Search
 from lowtide.transforms.split.work import total_macs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from torch.export import ExportedProgram
 
     from lowtide.transforms.fit.values import Limits, Packed, StepKind, Target
+    from lowtide.transforms.rewrites import Win
     from lowtide.transforms.split import Fitting, SplitStep
 
 
@@ -157,10 +158,7 @@ class _Ladder:
         )
         if found.arena_after >= self.packed.arena_bytes:
             return
-        for win in found.wins:
-            nodes = tuple(name for change in win.changes for name in change.nodes)
-            remark = win.rule if win.keeps_bits else f"{win.rule}, which may round differently"
-            self.steps.append(FitStep("rewrite", nodes, win.after, win.before - win.after, remark=remark))
+        self.steps += _rewrite_steps(found.wins)
         before, self.macs = self.macs, total_macs(list(found.program.graph.nodes))
         self.steps[-1] = replace(self.steps[-1], macs=self.macs - before)
         self.program, self.packed = found.program, packed[found.arena_after]
@@ -305,6 +303,19 @@ class _Ladder:
             interrupted=self.interrupted,
             changed=changed,
         )
+
+
+def _rewrite_steps(wins: Iterable[Win]) -> Iterator[FitStep]:
+    """A step for each rewrite that won; what won nothing itself was needed by the next that did, or by none."""
+    nodes: list[str] = []
+    rules: list[str] = []
+    for win in wins:
+        nodes += [name for change in win.changes for name in change.nodes]
+        rules.append(win.rule if win.keeps_bits else f"{win.rule}, which may round differently")
+        if win.after < win.before:
+            remark = " and ".join(dict.fromkeys(rules))
+            yield FitStep("rewrite", tuple(nodes), win.after, win.before - win.after, remark=remark)
+            nodes, rules = [], []
 
 
 def _least(points: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
