@@ -306,7 +306,7 @@ class _Ladder:
 
 
 def _rewrite_steps(wins: Iterable[Win]) -> Iterator[FitStep]:
-    """A step for each rewrite that won; what won nothing itself was needed by the next that did, or by none."""
+    """A step for each rewrite that won; one that won nothing itself goes with the next that did."""
     nodes: list[str] = []
     rules: list[str] = []
     for win in wins:
