@@ -272,6 +272,18 @@ def test_a_mean_is_a_mean_of_means():
     assert len(found.changes) == 2
 
 
+def test_graphs_that_write_in_place_are_left_alone():
+    def function(self, x):
+        first, second = torch.zeros(4), torch.zeros(4)
+        first.view(2, 2).add_(1)
+        return x + first, x + second
+
+    program = export(Of(function), (torch.randn(4),))
+    assert any("add_" in str(node.target) for node in program.graph.nodes)
+    for rule in EVERY:
+        assert not rule.apply(program, dialect_of(program)).changes
+
+
 def test_branches_are_rewritten_too():
     x = torch.randn(2, 5)
 

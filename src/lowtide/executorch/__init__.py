@@ -30,5 +30,6 @@ from lowtide.executorch.algorithm import algorithm  # noqa: E402
 from lowtide.executorch.fold_pass import FoldConstants  # noqa: E402
 from lowtide.executorch.planning_pass import MemoryPlanningPass  # noqa: E402
 from lowtide.executorch.proving import verify_program  # noqa: E402
+from lowtide.executorch.rewrite_pass import Rewrite  # noqa: E402
 
-__all__ = ["FoldConstants", "MemoryPlanningPass", "algorithm", "audit", "repack", "verify_program"]
+__all__ = ["FoldConstants", "MemoryPlanningPass", "Rewrite", "algorithm", "audit", "repack", "verify_program"]

@@ -136,6 +136,14 @@ class Editor:
         self.graph.lint()
 
 
+def is_functional(graph: fx.Graph) -> bool:
+    """Whether no operator of a graph writes into its arguments."""
+    schemas = (
+        getattr(schema_holder(n.target), "_schema", None) for n in graph.nodes if n.op == "call_function"
+    )
+    return not any(schema is not None and schema.is_mutable for schema in schemas)
+
+
 def is_random(node: fx.Node) -> bool:
     """Whether a node draws random numbers."""
     found = schema_holder(node.target)
