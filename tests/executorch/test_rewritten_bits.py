@@ -109,6 +109,23 @@ def test_absorbed_pads(pad, size, groups, stride, dilation, padding):
     assert after <= before
 
 
+@pytest.mark.parametrize(
+    ("pad", "size", "groups", "dilation", "padding", "fits"),
+    [
+        ((0, 1, 0, 1), (24, 24), 4, 1, 0, True),
+        ((0, 1, 0, 0), (25, 24), 4, 1, 0, True),
+        ((1, 2, 0, 1), (24, 25), 1, 1, 0, True),
+        ((0, 3, 0, 2), (23, 24), 2, 2, 1, True),
+        ((1, 1, 1, 1), (24, 24), 2, 1, 0, False),
+    ],
+)
+def test_borders_that_are_cut(pad, size, groups, dilation, padding, fits):
+    torch.manual_seed(0)
+    function, x, zeros, weights = padded(pad, size, 4, groups, 2, dilation, padding)
+    calls = [(x,), (zeros,)]
+    check("cut-borders", lambda self, x: function(self, x * 2), x, calls=calls, changes=int(fits), **weights)
+
+
 @pytest.mark.slow
 def test_absorbed_pads_in_many_shapes():
     chance, tried = random.Random(1), 0
@@ -125,10 +142,11 @@ def test_absorbed_pads_in_many_shapes():
             chance.choice([0, 1, (1, 0)]),
             chance.choice([(3, 3), (1, 3), (2, 2), (3, 2)]),
         )
-        applied = Applied("absorb-pads")
-        arenas(Of(function, **weights), (x,), applied, calls=[(x,), (zeros,)])
-        tried += applied.changes
-    assert tried > 20
+        for rule in ("absorb-pads", "cut-borders"):
+            applied = Applied(rule)
+            arenas(Of(function, **weights), (x,), applied, calls=[(x,), (zeros,)])
+            tried += applied.changes
+    assert tried > 40
 
 
 @pytest.mark.slow
@@ -177,7 +195,9 @@ def test_pools_in_parts(shape, options):
     torch.manual_seed(0)
     x = torch.randn(shape)
     calls = [(x,), (special(shape),)]
-    before, after = check("pool-in-parts", lambda self, x: functional.max_pool2d(x, **options), x, calls=calls)
+    before, after = check(
+        "pool-in-parts", lambda self, x: functional.max_pool2d(x, **options), x, calls=calls
+    )
     assert after < before
 
 
@@ -228,7 +248,9 @@ def test_products_in_many_shapes(rule):
     torch.manual_seed(0)
     tried = 0
     function = PRODUCTS.get(rule, PRODUCTS["swap-biased-product"])
-    for rows, inner, columns in itertools.product((1, 2, 3, 7, 16), (1, 3, 17, 64, 300), (5, 16, 33, 50, 130)):
+    for rows, inner, columns in itertools.product(
+        (1, 2, 3, 7, 16), (1, 3, 17, 64, 300), (5, 16, 33, 50, 130)
+    ):
         x, weight, bias = torch.randn(rows, inner), torch.randn(columns, inner), torch.randn(columns)
         applied = Applied("product-in-columns" if rule not in PRODUCTS else rule)
         arenas(Of(function, weight=weight, bias=bias), (x,), applied)

@@ -7,6 +7,7 @@ judging    the arena of a program that is not lowered
 dialect, editing, constants    what they are written with
 
 pads       explicit pads that a convolution or pooling can do by itself
+borders    pads that it cannot, dissolved
 fills      tensors of one number
 equal      equal computations of constants
 products   weights that are transposed only to be multiplied
@@ -21,4 +22,15 @@ from lowtide.transforms.rewrites.driving import Rewriting, Win, rewrite
 from lowtide.transforms.rewrites.rule import Change, Rewritten, Rule
 from lowtide.transforms.rewrites.rules import EVERY, NAMES
 
-__all__ = ["EVERY", "NAMES", "Change", "Dialect", "Rewriting", "Rewritten", "Rule", "Win", "dialect_of", "rewrite"]
+__all__ = [
+    "EVERY",
+    "NAMES",
+    "Change",
+    "Dialect",
+    "Rewriting",
+    "Rewritten",
+    "Rule",
+    "Win",
+    "dialect_of",
+    "rewrite",
+]

@@ -21,7 +21,11 @@ def mean_in_parts(site: Site) -> list[Changed]:
         if source is None or result is None or mean.kwargs or not isinstance(axes, (list, tuple)):
             continue
         rank = source.dim()
-        if rank < 3 or sorted(a % rank for a in axes) != [rank - 2, rank - 1] or bytes_of(source) < site.worth:
+        if (
+            rank < 3
+            or sorted(a % rank for a in axes) != [rank - 2, rank - 1]
+            or bytes_of(source) < site.worth
+        ):
             continue
         rows = source.shape[-2]
         parts = next((n for n in range(_PARTS, 1, -1) if rows % n == 0), 0)
@@ -29,7 +33,9 @@ def mean_in_parts(site: Site) -> list[Changed]:
             continue
         edit, total, step = site.edit, None, rows // parts
         for start in range(0, rows, step):
-            cut = edit.call("slice", (mean.args[0], rank - 2, start, start + step), of=mean, overload="Tensor")
+            cut = edit.call(
+                "slice", (mean.args[0], rank - 2, start, start + step), of=mean, overload="Tensor"
+            )
             part = edit.call("mean", (cut, list(axes), keep), of=mean, overload="dim")
             total = part if total is None else edit.call("add", (total, part), of=mean, overload="Tensor")
         assert total is not None

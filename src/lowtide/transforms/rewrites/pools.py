@@ -41,7 +41,9 @@ def pool_in_parts(site: Site) -> list[Changed]:
             continue
         name = getter.name
         site.edit.replace(getter, _in_parts(site, pool, getter, axis, parts))
-        found.append(((pool.name, name), f"{pool.name} runs in {parts} parts, since nobody reads its indices"))
+        found.append(
+            ((pool.name, name), f"{pool.name} runs in {parts} parts, since nobody reads its indices")
+        )
     return found
 
 

@@ -4,7 +4,8 @@
 computed in parts of its columns, each with its own rows of the weight, or the operands change places:
 ``x @ w.T`` is ``(w @ x.T).T``, which transposes the activations instead.
 
-For which of these the bits hold was tried on ExecuTorch's runtime (``tests/executorch/test_rewritten_bits.py``).
+For which of these the bits hold was tried on ExecuTorch's runtime: see
+``tests/executorch/test_rewritten_bits.py``.
 """
 
 from __future__ import annotations
@@ -109,7 +110,13 @@ def _product_of(node: fx.Node) -> _Product | None:
     turned = transposed.meta["val"]
     if shape is None or left is None or result is None or len(shape) != 2 or weight is x:
         return None
-    if len(transposed.args) > 1 and list(transposed.args[1:]) not in ([[1, 0]], [[-1, 0]], [[1, -2]], [0, 1], [1, 0]):
+    if len(transposed.args) > 1 and list(transposed.args[1:]) not in (
+        [[1, 0]],
+        [[-1, 0]],
+        [[1, -2]],
+        [0, 1],
+        [1, 0],
+    ):
         return None
     if tuple(turned.shape) != (shape[1], shape[0]) or not result.numel() or not turned.numel():
         return None
