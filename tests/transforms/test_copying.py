@@ -10,7 +10,7 @@ from lowtide.transforms.copying import copy_program
 
 
 def test_names_that_torch_gives_no_node_stay():
-    """nn.Sequential calls its input ``input``, which is a builtin of Python: torch would call it ``input_1``."""
+    """nn.Sequential calls its input ``input``: a builtin, which torch would rename to ``input_1``."""
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU()).eval()
     inputs = (torch.randn(2, 4),)
     exported = torch.export.export(model, inputs)
