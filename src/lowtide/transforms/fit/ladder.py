@@ -180,7 +180,13 @@ class _Ladder:
         tried: list[tuple[int, int, ExportedProgram]] = []
         judged = replace(self.allowed, reorder=True)
 
+        left = self._time_left()
+        deadline = None if left is None else time.monotonic() + left
+        searched = 0.0  # until when: packing may take longer than the search was given
+
         def judge(candidate: ExportedProgram) -> int:
+            nonlocal searched
+            searched = time.monotonic()
             arena = self.target.pack(candidate, judged).arena_bytes
             tried.append((arena, len(tried), candidate))
             if self.progress is not None:
@@ -195,14 +201,16 @@ class _Ladder:
                 judge,
                 max_arena=self.limits.max_arena,
                 max_macs=max(budget / self.macs, 1.0) if self.macs else self.limits.max_macs,
-                timeout=self._time_left(),
+                timeout=left,
             )
             changed = found.program
             self.front, self.barriers = found.front, found.barriers
         except KeyboardInterrupt:
             self.interrupted, self.complete = True, False
             changed = min(tried)[2] if tried else self.program
-        if self.limits.timeout is not None and time.monotonic() > self.began + self.limits.timeout:
+        if len(tried) < 2:
+            searched = time.monotonic()
+        if deadline is not None and searched > deadline:
             self.complete = False
         if changed is self.program:
             return
