@@ -115,6 +115,26 @@ def test_the_first_page_prints_what_it_shows(
             assert shown(invoke(command.removeprefix("$ "))) == shown(output)
 
 
+@pytest.mark.slow
+def test_a_model_is_fitted_as_the_page_and_the_readme_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("executorch")
+    monkeypatch.chdir(tmp_path)
+    page = HERE / "docs" / "how-to" / "fit.md"
+    model, lower, *_ = blocks(page, "python")
+    told, lowered = blocks(page, "text")
+    assert told in blocks(HERE / "README.md", "text")
+    command, _, output = told.partition("\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(compile(model, "model.py", "exec"), {"__name__": "model"})
+        assert shown(invoke(f"{command.removeprefix('$ ')} --timeout 0")) == shown(output)
+        capsys.readouterr()
+        exec(compile(lower, "lower.py", "exec"), {})
+    assert shown(capsys.readouterr().out) == shown(lowered)
+
+
 def test_code_of_the_how_to_pages_runs(
     tutorial: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import io
 
 import pytest
 import torch
-from executorch.exir import to_edge
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.exir import to_edge, to_edge_transform_and_lower
+from executorch.exir.pass_manager import ExportedProgramPassManager
 from torch import nn
 
 import lowtide
 from fit_models import mobilenet_v2, transformer
-from lowtide.executorch import MemoryPlanningPass
+from lowtide.executorch import Fit, MemoryPlanningPass
 from runtime import lower, run_file
 
 
@@ -26,6 +29,13 @@ def chain():
         nn.Conv2d(16, 4, 3, 2, padding=1),
     )
     return model.eval(), (torch.randn(1, 3, 32, 32),)
+
+
+class Sums(nn.Module):
+    """What XNNPACK leaves to the portable kernels."""
+
+    def forward(self, x):
+        return torch.cumsum(x, 1)
 
 
 def lowered(program, reorder: bool):
@@ -77,6 +87,39 @@ def test_a_mobile_net_fits_into_256_kib():
     assert plain <= 256 * 1024
     assert moved <= 256 * 1024
     assert found.proof.file_after <= 1.03 * found.proof.file_before
+
+
+def test_planning_a_fitted_program_without_in_place_is_noted():
+    model, inputs = chain()
+    found = lowtide.fit(torch.export.export(model, inputs), runtime="executorch", prove=False)
+    notes = []
+    for in_place in (False, True):
+        planning = MemoryPlanningPass(in_place=in_place, elide_copies=True)
+        lower(to_edge(found.program), planning)
+        notes.append([note for note in planning.notes if "runs in parts" in note])
+    assert [len(found) for found in notes] == [1, 0]
+
+
+def test_delegates_stay_as_they_were():
+    model, inputs = chain()
+    exported = torch.export.export(nn.Sequential(model, Sums()).eval(), inputs)
+    edge = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()])
+    fit = Fit()
+    fitted = copy.deepcopy(edge).transform(ExportedProgramPassManager([fit]))
+    outcomes = []
+    for one in (edge, fitted):
+        lowered = lower(one, MemoryPlanningPass(in_place=True, elide_copies=True, reorder=True))
+        (plan,) = lowered.manager.executorch_program.execution_plan
+        blobs = [delegate.id for delegate in plan.delegates]
+        outcomes.append((blobs, lowered.run([inputs])[0], lowered.arena_bytes()))
+    (before, whole, first), (after, parts, second) = outcomes
+    assert before == after
+    assert before
+    assert all(torch.equal(a, b) for a, b in zip(whole, parts, strict=True))
+    assert second <= first
+    assert any(
+        "executorch_call_delegate" in barrier or "lowered" in barrier for barrier in fit.fitted[0].barriers
+    )
 
 
 def test_the_stamp_does_not_reach_the_device():

@@ -16,7 +16,9 @@ from lowtide.base.errors import InputError, UnsupportedError
 from lowtide.fitting import proving
 from lowtide.fitting.targets import target_of
 from lowtide.transforms.fit import Limits, fit_program, floor_of
+from lowtide.transforms.fit.ladder import _rewrite_steps
 from lowtide.transforms.fit.preparing import prepare
+from lowtide.transforms.rewrites import Change, Win
 
 
 class Chain(nn.Module):
@@ -83,6 +85,15 @@ def test_the_input_is_left_alone(chain):
     assert [node.meta.get("custom") for node in chain.graph.nodes] == custom
     assert found.program.graph_signature.user_inputs == chain.graph_signature.user_inputs
     assert found.program.state_dict.keys() == chain.state_dict.keys()
+
+
+def test_the_trade_goes_from_the_whole_to_the_least(chain):
+    found = lowtide.fit(chain, runtime="pytorch", prove=False, trade=True)
+    sizes, macs = zip(*found.front, strict=True)
+    assert list(sizes) == sorted(set(sizes))
+    assert list(macs) == sorted(set(macs), reverse=True)
+    assert macs[-1] == found.macs_before
+    assert macs[0] <= 1.10 * found.macs_before
 
 
 def test_the_result_is_frozen(fitted):
@@ -260,6 +271,17 @@ def test_rewrites_are_tried_and_told():
     assert step.wins > 0
     none = fit_program(program, target, Limits(max_macs=1.0), rules=())
     assert all(step.kind != "rewrite" for step in none.steps)
+
+
+def test_rewrites_that_won_nothing_themselves_belong_to_the_next():
+    first = Change("absorb-pads", ("a",), "")
+    second = Change("shrink-fills", ("b", "c"), "")
+    wins = [Win("absorb-pads", True, 96, 96, (first,)), Win("shrink-fills", True, 96, 64, (second,))]
+    (step,) = _rewrite_steps(wins)
+    assert (step.wins, step.nodes, step.arena_bytes) == (32, ("a", "b", "c"), 64)
+    assert step.remark == "absorb-pads and shrink-fills"
+    (rounded,) = _rewrite_steps([Win("swap-product", False, 64, 32, ())])
+    assert rounded.remark == "swap-product, which may round differently"
 
 
 class Attention(nn.Module):

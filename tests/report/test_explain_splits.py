@@ -24,15 +24,15 @@ class Chain(torch.nn.Module):
         return self.second(torch.relu(self.first(x)))
 
 
-def test_parts_are_advice_that_lowtide_fit_keeps() -> None:
+def test_parts_are_advice_and_lowtide_fit_does_as_well() -> None:
     torch.manual_seed(0)
     exported = torch.export.export(Chain().eval(), (torch.randn(1, 3, 32, 32),))
     explanation = lowtide.explain(exported)
     (advice,) = [one for one in explanation.advice if one.kind == "split"]
     fitted = lowtide.fit(exported, runtime="pytorch", prove=False)
-    assert advice.peaks == {1: fitted.arena_bytes}
-    assert advice.wins == explanation.peak_bytes - fitted.arena_bytes
-    assert advice.work == fitted.work
+    assert fitted.arena_bytes <= advice.peaks[1] < explanation.peak_bytes / 2
+    assert advice.wins == explanation.peak_bytes - advice.peaks[1]
+    assert 1 <= advice.work <= 1.10
     assert advice_sentence(advice).startswith("Run chains in parts, as lowtide fit does")
     jsonschema.validate(json.loads(explanation.to_json()), json_schema("explanation"))
 

@@ -117,6 +117,7 @@ def fit(
             plan_outputs=not no_plan_outputs,
             fold_limit=None if fold_limit is None else parse_size(fold_limit),
             allow_rounding=allow_rounding,
+            trade=front or front_picture is not None,
             progress=progress,
         )
     written: list[tuple[str, str | bytes]] = []

@@ -31,5 +31,15 @@ from lowtide.executorch.fit_pass import Fit  # noqa: E402
 from lowtide.executorch.fold_pass import FoldConstants  # noqa: E402
 from lowtide.executorch.planning_pass import MemoryPlanningPass  # noqa: E402
 from lowtide.executorch.proving import verify_program  # noqa: E402
+from lowtide.executorch.rewrite_pass import Rewrite  # noqa: E402
 
-__all__ = ["Fit", "FoldConstants", "MemoryPlanningPass", "algorithm", "audit", "repack", "verify_program"]
+__all__ = [
+    "Fit",
+    "FoldConstants",
+    "MemoryPlanningPass",
+    "Rewrite",
+    "algorithm",
+    "audit",
+    "repack",
+    "verify_program",
+]

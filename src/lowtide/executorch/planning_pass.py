@@ -33,6 +33,7 @@ from lowtide.ir.plan import Applied
 from lowtide.pack.registry import Options
 from lowtide.pack.techniques import Techniques, plan_program
 from lowtide.transforms import moved_steps
+from lowtide.transforms.fit.stamp import stamp_of
 from lowtide.verifier.checks import Report, verify
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ if TYPE_CHECKING:
     from lowtide.pack.hierarchy import Hierarchy
 
 log = logging.getLogger(__name__)
+
+_PARTS_APART = (
+    "the program runs in parts, which are joined in place: without in_place=True its arena may be larger "
+    "than that of the program as it was"
+)
 
 
 class MemoryPlanningPass(StockPass):  # type: ignore[misc]
@@ -49,8 +55,8 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
 
     - ``plan``: the finished plan of the last method, ``plans`` those of all methods in order;
     - ``reports``: what the verifier looked at, one a method;
-    - ``notes``: clones that it had to insert, those that it had to leave apart from what they copy, and
-      in-place reuse that it refused, with reasons.
+    - ``notes``: clones that it had to insert, those that it had to leave apart from what they copy,
+      in-place reuse that it refused, with reasons, and a fitted program that comes without ``in_place``.
 
     The arguments of the stock pass come first, in its order; those that follow are the planner's own.
 
@@ -186,6 +192,9 @@ class MemoryPlanningPass(StockPass):  # type: ignore[misc]
 
     def _plan(self, graph_module: fx.GraphModule, signature: Any) -> None:
         self._set_alloc_node_spec(graph_module)
+        stamp = stamp_of(graph_module)
+        if stamp is not None and stamp.parts and not self.techniques.in_place:
+            self.notes.append(_PARTS_APART)
         self.notes += add_copies(
             graph_module,
             signature,

@@ -38,6 +38,7 @@ def fit(
     allow_rounding: bool = False,
     inputs: Sequence[Any] | None = None,
     prove: bool = True,
+    trade: bool = False,
     progress: Callable[[str, int], None] | None = None,
 ) -> Fitted:
     """Find the cheapest way to make a program fit its memory.
@@ -59,6 +60,7 @@ def fit(
         inputs: what original and fitted program are run on, a tuple of arguments; by default the example
             inputs of the export, or generated ones where it has none.
         prove: whether a changed program is replayed, run beside the original, and compared.
+        trade: whether ``front`` is looked for from end to end, which takes longer, and not only on the way.
         progress: called with what is tried now and the smallest arena so far.
 
     Raises:
@@ -78,7 +80,7 @@ def fit(
     left = limits
     if timeout is not None:
         left = replace(limits, timeout=max(timeout - (time.monotonic() - began), 0.0))
-    found = fit_program(prepared, target, left, progress=progress)
+    found = fit_program(prepared, target, left, progress=progress, trade=trade)
     program = found.program if found.changed else exported
     if found.changed and prepared is not exported:
         remarks = (*remarks, "The program was decomposed to core ATen operators, as lowering does.")

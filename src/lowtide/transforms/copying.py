@@ -42,6 +42,7 @@ def with_module(
     signature: ExportGraphSignature | None = None,
     state_dict: dict[str, Any] | None = None,
     constants: dict[str, Any] | None = None,
+    verifiers: list[Any] | None = None,
 ) -> ExportedProgram:
     """A program with another graph module, and with what is given instead of its own."""
     return ExportedProgram(
@@ -53,5 +54,5 @@ def with_module(
         module_call_graph=program.module_call_graph,
         example_inputs=program.example_inputs,
         constants=program.constants if constants is None else constants,
-        verifiers=program.verifiers,
+        verifiers=program.verifiers if verifiers is None else verifiers,
     )

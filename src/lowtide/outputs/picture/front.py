@@ -83,8 +83,9 @@ def draw_front(found: Fitted, theme: Theme = "light") -> Figure:
     axes.axhline(found.floor.bytes, color=inks.bound, linestyle="--", linewidth=1, label="floor")
     if found.limits.max_arena is not None:
         axes.axhline(found.limits.max_arena, color=inks.ink, linestyle=":", linewidth=1, label="budget")
-    axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda size, _: format_size(round(size))))
+    sizes = FuncFormatter(lambda size, _: format_size(round(size)))
+    axes.set_yscale("log", base=2)
+    axes.yaxis.set_major_formatter(sizes)
     axes.set_xlabel("multiply-adds, over the program's", color=inks.ink)
     axes.tick_params(colors=inks.soft)
     axes.grid(color=inks.grid)

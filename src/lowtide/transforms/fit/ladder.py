@@ -17,18 +17,23 @@ from lowtide.transforms.fit.values import Allowed, FitStep, Found
 from lowtide.transforms.folding import fold_constants
 from lowtide.transforms.rewrites import rewrite
 from lowtide.transforms.split import split_to_fit
+from lowtide.transforms.split.search import Search
 from lowtide.transforms.split.work import total_macs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from torch.export import ExportedProgram
 
     from lowtide.transforms.fit.values import Limits, Packed, StepKind, Target
+    from lowtide.transforms.rewrites import Win
     from lowtide.transforms.split import Fitting, SplitStep
 
 
 _NOTHING = Allowed(in_place=False, elide_copies=False)
+_POINTS, _SHRINK = 40, 0.9
+"""So many limits are asked for, each this much of the one before."""
+
 _KEPT = 0.25
 """Of the time, kept back for packing what the search for parts has found."""
 
@@ -40,6 +45,7 @@ def fit_program(
     *,
     rules: Iterable[str] | None = None,
     progress: Callable[[str, int], None] | None = None,
+    trade: bool = False,
 ) -> Found:
     """Find the cheapest way to make a program fit; the program itself is left as it is.
 
@@ -49,13 +55,14 @@ def fit_program(
         limits: what may be spent, and when it is good enough.
         rules: names of the rewrites that are tried; all that there are if not given.
         progress: told what is tried, and the smallest arena so far.
+        trade: whether the front is looked for from end to end, and not only on the way to the answer.
 
     An interrupt (Ctrl-C) ends the search with the best that it has found by then.
 
     Raises:
         InfeasibleError, UnsupportedError: the program cannot be planned for this runtime.
     """
-    ladder = _Ladder(program, target, limits, progress)
+    ladder = _Ladder(program, target, limits, progress, trade)
     ladder.climb(None if rules is None else tuple(rules))
     return ladder.found()
 
@@ -68,6 +75,7 @@ class _Ladder:
     target: Target
     limits: Limits
     progress: Callable[[str, int], None] | None
+    trade: bool
     steps: list[FitStep] = field(default_factory=list)
     complete: bool = True
     interrupted: bool = False
@@ -76,7 +84,7 @@ class _Ladder:
 
     def __post_init__(self) -> None:
         self.began = time.monotonic()
-        self.given = self.program
+        self.given = self.whole = self.program
         self.stamp = stamp_of(self.program)
         own = total_macs(list(self.program.graph.nodes))
         self.macs_before = self.stamp.macs if self.stamp is not None else own
@@ -94,11 +102,16 @@ class _Ladder:
         try:
             self._planning()
             if self.stamp is not None and self.stamp.covers(self.target.name, self.limits):
+                if self.trade:
+                    self._look_for_trade()
                 return
+            self.whole = self.program
             for rung in (self._folding, lambda: self._rewrites(rules), self._order, self._parts):
                 if self.fits:
-                    return
+                    break
                 rung()
+            if self.trade:
+                self._look_for_trade()
         except KeyboardInterrupt:
             self.interrupted, self.complete = True, False
 
@@ -145,10 +158,7 @@ class _Ladder:
         )
         if found.arena_after >= self.packed.arena_bytes:
             return
-        for win in found.wins:
-            nodes = tuple(name for change in win.changes for name in change.nodes)
-            remark = win.rule if win.keeps_bits else f"{win.rule}, which may round differently"
-            self.steps.append(FitStep("rewrite", nodes, win.after, win.before - win.after, remark=remark))
+        self.steps += _rewrite_steps(found.wins)
         before, self.macs = self.macs, total_macs(list(found.program.graph.nodes))
         self.steps[-1] = replace(self.steps[-1], macs=self.macs - before)
         self.program, self.packed = found.program, packed[found.arena_after]
@@ -163,13 +173,20 @@ class _Ladder:
     def _parts(self) -> None:
         """Run chains of steps part by part; what was packed by an interrupt is not lost."""
         self._say("looking for chains to run in parts")
+        self.whole = self.program
         budget = self.macs_before * self.limits.max_macs
         if self.macs and budget < self.macs:
             return
         tried: list[tuple[int, int, ExportedProgram]] = []
         judged = replace(self.allowed, reorder=True)
 
+        left = self._time_left()
+        deadline = None if left is None else time.monotonic() + left
+        searched = 0.0  # until when: packing may take longer than the search was given
+
         def judge(candidate: ExportedProgram) -> int:
+            nonlocal searched
+            searched = time.monotonic()
             arena = self.target.pack(candidate, judged).arena_bytes
             tried.append((arena, len(tried), candidate))
             if self.progress is not None:
@@ -184,14 +201,16 @@ class _Ladder:
                 judge,
                 max_arena=self.limits.max_arena,
                 max_macs=max(budget / self.macs, 1.0) if self.macs else self.limits.max_macs,
-                timeout=self._time_left(),
+                timeout=left,
             )
             changed = found.program
             self.front, self.barriers = found.front, found.barriers
         except KeyboardInterrupt:
             self.interrupted, self.complete = True, False
             changed = min(tried)[2] if tried else self.program
-        if self.limits.timeout is not None and time.monotonic() > self.began + self.limits.timeout:
+        if len(tried) < 2:
+            searched = time.monotonic()
+        if deadline is not None and searched > deadline:
             self.complete = False
         if changed is self.program:
             return
@@ -205,6 +224,22 @@ class _Ladder:
             macs=macs - self.macs,
             parts=() if found is None else found.steps,
         )
+
+    def _look_for_trade(self) -> None:
+        """The front from the peak of the program without parts down to what its work allows."""
+        self._say("looking for the trade of bytes against multiply-adds")
+        deadline = None if self.limits.timeout is None else time.monotonic() + self.limits.timeout / 2
+        search = Search(self.whole, self.limits.max_macs, deadline)
+        points = {(search.whole_peak, search.macs), *self.front}
+        limit = search.whole_peak
+        for _ in range(_POINTS):
+            limit = int(limit * _SHRINK)
+            found = None if search.is_late else search.within(limit)
+            if found is None:
+                break
+            points.add((found.peak, search.macs + found.macs))
+            limit = min(limit, found.peak)
+        self.front = _least(points)
 
     def _in_order(self, program: ExportedProgram, judged: int) -> tuple[ExportedProgram, Packed]:
         """A program in the order for which its arena was judged, so that planning need not find it again."""
@@ -256,6 +291,8 @@ class _Ladder:
                 self.limits.max_macs,
                 exhausted,
                 self.limits.allow_rounding,
+                any(step.kind == "split" for step in self.steps)
+                or (self.stamp is not None and self.stamp.parts),
             )
             put_stamp(program, stamp)
             number_sources(program)
@@ -274,6 +311,28 @@ class _Ladder:
             interrupted=self.interrupted,
             changed=changed,
         )
+
+
+def _rewrite_steps(wins: Iterable[Win]) -> Iterator[FitStep]:
+    """A step for each rewrite that won; one that won nothing itself goes with the next that did."""
+    nodes: list[str] = []
+    rules: list[str] = []
+    for win in wins:
+        nodes += [name for change in win.changes for name in change.nodes]
+        rules.append(win.rule if win.keeps_bits else f"{win.rule}, which may round differently")
+        if win.after < win.before:
+            remark = " and ".join(dict.fromkeys(rules))
+            yield FitStep("rewrite", tuple(nodes), win.after, win.before - win.after, remark=remark)
+            nodes, rules = [], []
+
+
+def _least(points: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Of pairs of bytes and multiply-adds those that no other beats in both, the fewest bytes first."""
+    found: list[tuple[int, int]] = []
+    for size, macs in sorted(points):
+        if not found or macs < found[-1][1]:
+            found.append((size, macs))
+    return tuple(found)
 
 
 def _moved(old: ExportedProgram, new: ExportedProgram) -> tuple[str, ...]:

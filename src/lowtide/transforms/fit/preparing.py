@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from lowtide.base.errors import InputError, UnsupportedError
+from lowtide.base.errors import InputError, UnsupportedError, first_line
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -19,7 +19,7 @@ def prepare(program: ExportedProgram) -> ExportedProgram:
     """The program in core ATen operators, as lowering will see it; itself if it is so already.
 
     Raises:
-        UnsupportedError: an axis is dynamic.
+        UnsupportedError: an axis is dynamic, or torch cannot decompose it.
     """
     import torch
     from torch.export import default_decompositions
@@ -35,9 +35,15 @@ def prepare(program: ExportedProgram) -> ExportedProgram:
     }
     if not any(target in table for target in targets):
         return program
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return program.run_decompositions(table)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return program.run_decompositions(table)
+    except Exception as error:  # torch raises whatever its tracer stumbles over
+        raise UnsupportedError(
+            f"torch cannot decompose the program to core ATen operators ({first_line(error)[:200]}): "
+            "export the model again, and fit that"
+        ) from error
 
 
 def _refuse_dynamic(program: ExportedProgram) -> None:

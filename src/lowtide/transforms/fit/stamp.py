@@ -29,6 +29,7 @@ class Stamp:
         max_macs: what was allowed.
         exhausted: whether it looked for the smallest arena, and was not cut short.
         allow_rounding: whether changes that round differently were allowed.
+        parts: whether chains run in parts, which are joined in place.
     """
 
     runtime: str
@@ -36,6 +37,7 @@ class Stamp:
     max_macs: float
     exhausted: bool
     allow_rounding: bool
+    parts: bool
 
     def covers(self, runtime: str, limits: Limits) -> bool:
         """Whether a search under these limits has nothing to find."""
@@ -47,8 +49,8 @@ class Stamp:
         )
 
 
-def stamp_of(program: ExportedProgram) -> Stamp | None:
-    """The stamp of a program; None if it has none that can be read."""
+def stamp_of(program: ExportedProgram | fx.GraphModule) -> Stamp | None:
+    """The stamp of a program, or of a graph module that it became; None if it has none that can be read."""
     for node in _steps(program):
         found = node.meta.get("custom", {}).get(_KEY)
         if isinstance(found, dict):
@@ -73,5 +75,5 @@ def put_stamp(program: ExportedProgram, stamp: Stamp) -> None:
             node.meta.pop("custom", None)
 
 
-def _steps(program: ExportedProgram) -> list[fx.Node]:
+def _steps(program: ExportedProgram | fx.GraphModule) -> list[fx.Node]:
     return [node for node in program.graph.nodes if node.op == "call_function"]

@@ -7,6 +7,7 @@ judging    the arena of a program that is not lowered
 dialect, editing, constants    what they are written with
 
 pads       explicit pads that a convolution or pooling can do by itself
+borders    pads that it cannot, dissolved
 fills      tensors of one number
 equal      equal computations of constants
 products   weights that are transposed only to be multiplied

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,26 @@ class Dialect:
 
         name = f"{name}_copy" if name in _VIEWS else name
         return getattr(getattr(ops.edge.aten, name), overload)
+
+    def verifiers(self, program: ExportedProgram, beyond: Iterable[str]) -> list[Any]:
+        """The verifiers of a program, with leave for operators beyond core ATen.
+
+        ExecuTorch refuses these in edge programs unless they are named.
+        """
+        allowed = [getattr(torch.ops.aten, name).default for name in sorted(beyond)]
+        if not allowed or not self.is_edge:
+            return list(program.verifiers)
+        from executorch.exir.capture._config import EdgeCompileConfig
+        from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
+
+        current = program.verifiers[0]()
+        config = EdgeCompileConfig(
+            _check_ir_validity=getattr(current, "enable", True),
+            _skip_dim_order=not getattr(current, "use_dim_order", True),
+            _core_aten_ops_exception_list=list(getattr(current, "_core_aten_ops_exception_list", [])),
+            preserve_ops=list(dict.fromkeys([*getattr(current, "_preserve_ops", []), *allowed])),
+        )
+        return [EXIREdgeDialectVerifier(edge_compile_config=config, class_only=True)]
 
 
 def dialect_of(program: ExportedProgram) -> Dialect:

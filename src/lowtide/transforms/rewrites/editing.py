@@ -20,7 +20,7 @@ _NOT_COPIED = ("val", "tensor_meta", "spec")
 
 
 def operator_name(node: Any) -> str:
-    """The operator that a node calls, whether it returns a view or a copy; empty if it is none that is known."""
+    """The operator that a node calls, whether it is a view or a copy; empty if it is none that is known."""
     if not isinstance(node, fx.Node) or node.op != "call_function":
         return ""
     found = schema_holder(node.target)
@@ -48,7 +48,7 @@ def shape_of(node: Any) -> tuple[int, ...] | None:
 
 def bytes_of(value: torch.Tensor) -> int:
     """Bytes of the elements of a tensor."""
-    return value.numel() * value.itemsize
+    return int(value.numel() * value.itemsize)
 
 
 def modules_of(module: fx.GraphModule) -> Iterator[fx.GraphModule]:
@@ -134,6 +134,14 @@ class Editor:
                 left += sources
         self._old = {}
         self.graph.lint()
+
+
+def is_functional(graph: fx.Graph) -> bool:
+    """Whether no operator of a graph writes into its arguments."""
+    schemas = (
+        getattr(schema_holder(n.target), "_schema", None) for n in graph.nodes if n.op == "call_function"
+    )
+    return not any(schema is not None and schema.is_mutable for schema in schemas)
 
 
 def is_random(node: fx.Node) -> bool:

@@ -56,10 +56,8 @@ def shrink_fills(site: Site) -> list[Changed]:
 def _number(fill: fx.Node) -> Any:
     """The number that a tensor is filled with; None if it is none that is known here."""
     name = operator_name(fill)
-    if name.startswith("full"):
-        number = argument(fill, 1, "fill_value")
-    else:
-        number = int(name.startswith("ones"))
+    is_given = name.startswith("full")
+    number = argument(fill, 1, "fill_value") if is_given else int(name.startswith("ones"))
     return number if isinstance(number, (bool, int, float)) else None
 
 

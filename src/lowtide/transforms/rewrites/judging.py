@@ -1,4 +1,4 @@
-"""The packed arena of a program that is not lowered: what ``lowtide plan --in-place --elide-copies`` finds."""
+"""The packed arena of a program that is not lowered: what ``lowtide plan -O2`` finds."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _OPERATORS = ("convolution", "avg_pool2d", "max_pool2d_with_indices")
 
 
 @dataclass(frozen=True)
-class _Window:
+class Window:
     """How an operator reads the last axes of its input.
 
     Args:
@@ -62,17 +62,14 @@ def _absorb(site: Site, pad: fx.Node, user: fx.Node) -> Changed | None:
     shape, padded = shape_of(source), shape_of(pad)
     if name not in _OPERATORS or shape is None or padded is None or user.all_input_nodes.count(pad) != 1:
         return None
-    window = _window_of(user, site.constants)
+    window = window_of(user, site.constants)
     if window is None or argument(pad, 2, "value", 0) != (-math.inf if name.startswith("max") else 0):
         return None
     axes = len(window.size)
-    given = list(pad.args[1])
-    given += [0] * (2 * len(shape) - len(given))
-    # The list has pairs, front and back, from the last axis to the first.
-    pairs = [(given[2 * i], given[2 * i + 1]) for i in reversed(range(len(shape)))]
-    if any(end < 0 for pair in pairs for end in pair) or any(end for pair in pairs[:-axes] for end in pair):
+    pairs = pairs_of(pad, axes)
+    if pairs is None:
         return None
-    chosen = [_choose(*pairs[-axes + i], shape[-axes + i], window, i) for i in range(axes)]
+    chosen = [_choose(*pairs[i], shape[-axes + i], window, i) for i in range(axes)]
     padding = [choice[0] for choice in chosen]
     rest = [choice[1:] for choice in chosen]
     if sum(map(sum, rest)) >= sum(map(sum, pairs)):
@@ -81,14 +78,8 @@ def _absorb(site: Site, pad: fx.Node, user: fx.Node) -> Changed | None:
     if any(map(sum, rest)):
         flat = [end for pair in reversed(rest) for end in pair]
         kept = site.edit.call("constant_pad_nd", (source, flat, *pad.args[2:]), of=pad)
-    _, before = user.name, user.meta["val"]
-    position = 4 if name == "convolution" else 3
-    args = list(user.args)
-    defaults = {"avg_pool2d": [None, None, [], 0, False, True, None]}.get(name, [None, None, [], 0])
-    args += defaults[len(args) : max(len(args), position + 1, 6 if name == "avg_pool2d" else 0)]
-    args[0], args[position] = kept, padding
-    if name == "avg_pool2d":
-        args[5] = True
+    before = user.meta["val"]
+    args = _with_padding(name, [kept, *user.args[1:]], padding)
     new = site.edit.call_again(user, args)
     if _shapes(new.meta["val"]) != _shapes(before):
         site.edit.let_go(new)
@@ -105,8 +96,29 @@ def _absorb(site: Site, pad: fx.Node, user: fx.Node) -> Changed | None:
     return names, f"{user.name} pads by itself what {pad.name} padded{left}"
 
 
-def _choose(front: int, back: int, size: int, window: _Window, axis: int) -> tuple[int, int, int]:
-    """Padding, and explicit pads at the front and the back, that give the same windows for the fewest zeros."""
+def pairs_of(pad: fx.Node, axes: int) -> list[tuple[int, int]] | None:
+    """What is padded at the front and back of each of the last axes; None if others are padded, or cut."""
+    rank, given = len(pad.meta["val"].shape), list(pad.args[1])
+    given += [0] * (2 * rank - len(given))
+    pairs = [(given[2 * i], given[2 * i + 1]) for i in reversed(range(rank))]  # listed from the last axis on
+    if any(end < 0 for pair in pairs for end in pair) or any(end for pair in pairs[:-axes] for end in pair):
+        return None
+    return pairs[-axes:]
+
+
+def _with_padding(name: str, args: list[Any], padding: list[int]) -> list[Any]:
+    """Arguments of an operator with another padding."""
+    if name == "convolution":
+        return [*args[:4], padding, *args[5:]]
+    if name == "avg_pool2d":  # zeros count, as those did that were given
+        given = [*args, *[None, None, [], 0, False, True, None][len(args) :]]
+        return [*given[:3], padding, given[4], True, *given[6:]]
+    given = [*args, *[None, None, []][len(args) :]]
+    return [*given[:3], padding, *given[4:]]
+
+
+def _choose(front: int, back: int, size: int, window: Window, axis: int) -> tuple[int, int, int]:
+    """Padding, and explicit pads at front and back, that give the same windows for the fewest zeros."""
     stride, own = window.stride[axis], window.padding[axis]
     reach = window.dilation[axis] * (window.size[axis] - 1) + 1
     windows = (size + front + back + 2 * own - reach) // stride + 1
@@ -123,7 +135,7 @@ def _choose(front: int, back: int, size: int, window: _Window, axis: int) -> tup
     return best
 
 
-def _window_of(node: fx.Node, constants: Mapping[fx.Node, torch.Tensor]) -> _Window | None:
+def window_of(node: fx.Node, constants: Mapping[fx.Node, torch.Tensor]) -> Window | None:
     """How an operator reads; None where its own padding might give other bits than zeros that it is given."""
     name = operator_name(node)
     if name == "convolution":
@@ -133,8 +145,8 @@ def _window_of(node: fx.Node, constants: Mapping[fx.Node, torch.Tensor]) -> _Win
         if shape_of(node) is None:
             return None
         axes = len(weight) - 2
-        spread = [_spread(argument(node, i, ""), axes) for i in (3, 4, 5)]
-        return _Window(tuple(weight[2:]), *spread, (math.inf,) * axes)
+        stride, padding, dilation = (_spread(node.args[i], axes) for i in (3, 4, 5))
+        return Window(tuple(weight[2:]), stride, padding, dilation, (math.inf,) * axes)
     size = _spread(node.args[1], 2)
     stride = _spread(argument(node, 2, "stride", []) or list(size), 2)
     padding = _spread(argument(node, 3, "padding", 0), 2)
@@ -143,10 +155,10 @@ def _window_of(node: fx.Node, constants: Mapping[fx.Node, torch.Tensor]) -> _Win
         counts = argument(node, 5, "count_include_pad", True) or not any(padding)
         if argument(node, 4, "ceil_mode", False) or not counts:
             return None
-        return _Window(size, stride, padding, (1, 1), most)
+        return Window(size, stride, padding, (1, 1), most)
     if argument(node, 5, "ceil_mode", False) or any(user.args[1:] != (0,) for user in node.users):
         return None  # the indices would be those of other places
-    return _Window(size, stride, padding, _spread(argument(node, 4, "dilation", 1), 2), most)
+    return Window(size, stride, padding, _spread(argument(node, 4, "dilation", 1), 2), most)
 
 
 def _all_finite(weight: Any, constants: Mapping[fx.Node, torch.Tensor]) -> bool:

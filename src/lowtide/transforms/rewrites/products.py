@@ -4,7 +4,8 @@
 computed in parts of its columns, each with its own rows of the weight, or the operands change places:
 ``x @ w.T`` is ``(w @ x.T).T``, which transposes the activations instead.
 
-For which of these the bits hold was tried on ExecuTorch's runtime (``tests/executorch/test_rewritten_bits.py``).
+For which of these the bits hold was tried on ExecuTorch's runtime: see
+``tests/executorch/test_rewritten_bits.py``.
 """
 
 from __future__ import annotations

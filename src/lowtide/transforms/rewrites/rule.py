@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lowtide.transforms.copying import copy_program, with_module
 from lowtide.transforms.rewrites.constants import values_of_constants
-from lowtide.transforms.rewrites.editing import Editor, modules_of
+from lowtide.transforms.rewrites.editing import Editor, is_functional, modules_of
 
 if TYPE_CHECKING:
     import torch
@@ -98,6 +98,8 @@ class Rule:
         copy = copy_program(program)
         found: list[Change] = []
         for module in modules_of(copy.graph_module):
+            if not is_functional(module.graph):
+                continue  # what a name means there depends on when it is read
             is_root = module is copy.graph_module
             constants = values_of_constants(copy) if is_root else {}
             edit = Editor(module.graph, dialect)
@@ -108,4 +110,5 @@ class Rule:
                 found += [Change(self.name, nodes, note) for nodes, note in changed]
         if not found:
             return Rewritten(program, ())
-        return Rewritten(with_module(copy, copy.graph_module), tuple(found))
+        verifiers = dialect.verifiers(copy, self.needs)
+        return Rewritten(with_module(copy, copy.graph_module, verifiers=verifiers), tuple(found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lowtide.base.errors import InputError
-from lowtide.transforms.rewrites import equal, fills, means, pads, pools, products
+from lowtide.transforms.rewrites import borders, equal, fills, means, pads, pools, products
 from lowtide.transforms.rewrites.rule import Rule
 
 if TYPE_CHECKING:
@@ -43,6 +43,12 @@ EVERY: tuple[Rule, ...] = (
         "product-in-columns",
         "A product by a transposed weight takes a few rows of the weight at a time.",
         products.product_in_columns,
+        adds_steps=True,
+    ),
+    Rule(
+        "cut-borders",
+        "A convolution computes apart what a pad behind its map is read by.",
+        borders.cut_borders,
         adds_steps=True,
     ),
     Rule(
