@@ -63,7 +63,7 @@ EVERY: tuple[Rule, ...] = (
         products.linear_with_bias,
         keeps_bits=False,
         needs=frozenset({"linear"}),
-        difference="",
+        difference="2e-6 of the largest output",
     ),
     Rule(
         "swap-product",
@@ -71,7 +71,7 @@ EVERY: tuple[Rule, ...] = (
         products.swap_operands,
         keeps_bits=False,
         adds_steps=True,
-        difference="",
+        difference="1e-6 of the largest output",
     ),
     Rule(
         "mean-in-parts",
@@ -79,7 +79,7 @@ EVERY: tuple[Rule, ...] = (
         means.mean_in_parts,
         keeps_bits=False,
         adds_steps=True,
-        difference="",
+        difference="1e-6 of the largest output",
     ),
 )
 
