@@ -13,7 +13,6 @@ from fit_models import keyword_net, mobilenet_v2, transformer
 from lowtide.base.errors import InputError
 from lowtide.executorch import FoldConstants, MemoryPlanningPass
 from lowtide.executorch.fit_pass import Fit
-from lowtide.transforms.split.work import total_macs
 from runtime import edge_of, lower
 from split_at_random import RandomSplits, attention_net, convolution_net
 
@@ -151,5 +150,4 @@ def test_random_nets_split_at_random(kind, seed):
     splits = RandomSplits(seed)
     parts = run_passes(copy.deepcopy(edge), splits)
     assert splits.segments, "nothing was split"
-    assert total_macs(list(parts.exported_program().graph.nodes)) >= splits.macs
     assert same_bits(whole, lower(parts, planning()).run([inputs])[0])

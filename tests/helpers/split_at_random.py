@@ -14,7 +14,6 @@ from lowtide.transforms.split.live import Lives
 from lowtide.transforms.split.rules import value_of
 from lowtide.transforms.split.segments import UNITS, cuts, grow, plan_parts
 from lowtide.transforms.split.tape import Tape
-from lowtide.transforms.split.work import total_macs
 from lowtide.transforms.split.writing import write
 
 Net = tuple[nn.Module, tuple[torch.Tensor, ...]]
@@ -26,7 +25,6 @@ class RandomSplits(ExportedProgramPassBase):  # type: ignore[misc]
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.segments: list[str] = []
-        self.macs = 0
 
     def call(self, exported_program: Any) -> ExportedProgramPassResult:
         steps = Lives(exported_program).steps
@@ -39,8 +37,6 @@ class RandomSplits(ExportedProgramPassBase):  # type: ignore[misc]
             if tape is not None:
                 tapes.append(tape)
                 self.segments.append(f"{steps[first].name} to {steps[last].name}")
-        whole = sum(total_macs([node]) for node in steps)
-        self.macs = min(whole, total_macs(steps))
         tapes.sort(key=lambda tape: tape.segment.first)
         return ExportedProgramPassResult(write(exported_program, tapes, edge_dialect()), True)
 

@@ -1,8 +1,8 @@
 """Products of matrices: rows of the result need rows of the first factor, columns those of the second.
 
 A product is cut only where its bits hold: those of ``mm``, ``bmm`` and ``linear`` depend on which rows and
-columns are computed together. ``addmm`` gives the same bits for any part. Numbers other than 32-bit floats were
-not tried.
+columns are computed together. ``addmm`` gives the same bits for any part. Only 32-bit floats were
+tried.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def convolution(node: fx.Node, axis: int, start: int, stop: int) -> Part | None:
             changed[8] = (stop - start) // each
         return with_args(node, changed)
     window = _Window(shape_of(weight)[2:], stride, padding, dilation)
-    take, pads = window.take(source, axis, start, stop, 0.0)
+    take, pads = window.take(node, axis, start, stop, 0.0)
     return with_args(node, {0: take, 4: pads})
 
 
@@ -64,7 +64,7 @@ def pooling(node: fx.Node, axis: int, start: int, stop: int) -> Part | None:
     if not counts_padding and any(padding):
         return None
     fill = -math.inf if is_max else 0.0
-    take, pads = _Window(kernel, stride, padding, dilation).take(source, axis, start, stop, fill)
+    take, pads = _Window(kernel, stride, padding, dilation).take(node, axis, start, stop, fill)
     changed: dict[int, Any] = {0: take}
     if len(node.args) > 3:
         changed[3] = pads
@@ -80,15 +80,17 @@ class _Window:
         self.stride, self.padding = _spread(stride, count), _spread(padding, count)
         self.dilation = _spread(dilation, count)
 
-    def take(self, source: fx.Node, axis: int, start: int, stop: int, fill: float) -> tuple[Take, list[int]]:
-        """The elements under some windows, and the padding that the call is left with."""
-        shape = shape_of(source)
+    def take(self, node: fx.Node, axis: int, start: int, stop: int, fill: float) -> tuple[Take, list[int]]:
+        """The elements under some of a step's windows, and the padding that the call is left with."""
+        source = node.args[0]
+        assert isinstance(source, fx.Node)
+        shape, windows = shape_of(source), shape_of(node)[axis]
         i = axis - (len(shape) - len(self.kernel))
         pad = self.padding[i]
         first = start * self.stride[i] - pad
         last = (stop - 1) * self.stride[i] - pad + self.dilation[i] * (self.kernel[i] - 1) + 1
         pads = [*self.padding]
-        if first == -pad and last >= shape[axis]:
+        if (start, stop) == (0, windows):
             return Take(source, axis, 0, shape[axis]), pads  # every window: as the call has it
         pads[i] = 0
         return Take(source, axis, first, last, fill), pads
