@@ -255,7 +255,7 @@ def test_products_in_many_shapes(rule):
         applied = Applied("product-in-columns" if rule not in PRODUCTS else rule)
         arenas(Of(function, weight=weight, bias=bias), (x,), applied)
         tried += applied.changes
-    assert tried > 30
+    assert tried > 10
 
 
 @pytest.mark.parametrize(
