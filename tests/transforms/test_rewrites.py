@@ -161,6 +161,7 @@ def test_a_fill_that_is_broadcast_is_one_element():
         lambda self, x: (torch.full_like(x, 2.0),),  # it is the output
         lambda self, x: (torch.full_like(x, 2.0) + x[:1, :1, :1],),  # it alone makes the shape
         lambda self, x: (torch.full_like(x, 2.0) @ x.transpose(1, 2),),
+        lambda self, x: (x / torch.full_like(x, 3.0),),  # one divisor is divided by in another way
     ],
 )
 def test_fills_that_are_more_than_a_number_stay(function):

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 _FILLS = ("full", "full_like", "zeros", "zeros_like", "ones", "ones_like")
 _BROADCASTING = frozenset(
     [
-        "add", "bitwise_and", "bitwise_or", "bitwise_xor", "div", "eq", "ge", "gt", "le", "logical_and",
+        "add", "bitwise_and", "bitwise_or", "bitwise_xor", "eq", "ge", "gt", "le", "logical_and",
         "logical_or", "logical_xor", "lt", "maximum", "minimum", "mul", "ne", "sub", "where",
     ]
 )  # fmt: skip
-"""Of two numbers these give the same bits wherever in memory they come from."""
+"""Of two numbers these give the same bits wherever in memory they come from. ``div`` does not: ExecuTorch's
+optimised kernel multiplies by the reciprocal of a divisor that is one element."""
 
 
 def shrink_fills(site: Site) -> list[Changed]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from torch import fx
 
 from lowtide.operators.executorch import ELEMENTWISE
@@ -22,14 +24,21 @@ _ALSO_ELEMENTWISE = ("clone", "_clone_dim_order", "_to", "_to_dim_order", "alias
 _REDUCTIONS = ("mean", "sum", "amax", "amin", "any", "all", "argmax", "argmin", "var")
 
 
-def elementwise(node: fx.Node, axis: int, start: int, stop: int) -> Part:
+def elementwise(node: fx.Node, axis: int, start: int, stop: int) -> Part | None:
     """The same slice of every operand that is not spread over the axis."""
     rank = len(shape_of(node))
     if rank > 0 and shape_of(node)[axis] == 1:
         return Part(node.args, dict(node.kwargs))
     args = tuple(broadcast(operand, axis, rank, start, stop) for operand in node.args)
     kwargs = {name: broadcast(operand, axis, rank, start, stop) for name, operand in node.kwargs.items()}
-    return Part(args, kwargs)
+    found = Part(args, kwargs)
+    return None if any(map(_is_one_of_several, found.takes())) and len(node.all_input_nodes) > 1 else found
+
+
+def _is_one_of_several(take: Take) -> bool:
+    """Whether one number is left of an operand; kernels divide by one in another way than by several."""
+    shape = shape_of(take.node)
+    return prod(shape) == shape[take.axis] > 1 and take.stop - take.start == 1
 
 
 def reduction(node: fx.Node, axis: int, start: int, stop: int) -> Part | None:
