@@ -194,9 +194,10 @@ class _Ladder:
             return arena
 
         found: Fitting | None = None
+        base, folding = self._folded_base()
         try:
             found = split_to_fit(
-                self.program,
+                base,
                 self.target.dialect,
                 judge,
                 max_arena=self.limits.max_arena,
@@ -207,23 +208,44 @@ class _Ladder:
             self.front, self.barriers = found.front, found.barriers
         except KeyboardInterrupt:
             self.interrupted, self.complete = True, False
-            changed = min(tried)[2] if tried else self.program
+            changed = min(tried)[2] if tried else base
         if len(tried) < 2:
             searched = time.monotonic()
         if deadline is not None and searched > deadline:
             self.complete = False
-        if changed is self.program:
+        if changed is base:
             return
         best, packed = self._in_order(changed, min(tried)[0])
         macs = total_macs(list(best.graph.nodes))
+        if folding is not None and packed.arena_bytes < self.packed.arena_bytes:
+            self.steps.append(folding)
         self._take(
             "split",
             best,
             packed,
-            nodes=_replaced(self.program, best, () if found is None else found.steps),
+            nodes=_replaced(base, best, () if found is None else found.steps),
             macs=macs - self.macs,
             parts=() if found is None else found.steps,
         )
+
+    def _folded_base(self) -> tuple[ExportedProgram, FitStep | None]:
+        """The program to run in parts, folded even if that wins nothing yet: its peak may be elsewhere."""
+        folded = fold_constants(self.program, limit=self.limits.fold_limit, dense=not self.target.has_views)
+        if (
+            not folded.constants
+            or self.target.pack(folded.program, self.allowed).arena_bytes > self.packed.arena_bytes
+        ):
+            return self.program, None
+        remark = "wins with the parts alone"
+        step = FitStep(
+            "folding",
+            tuple(folded.steps),
+            self.packed.arena_bytes,
+            0,
+            file_bytes=folded.file_bytes,
+            remark=remark,
+        )
+        return folded.program, step
 
     def _look_for_trade(self) -> None:
         """The front from the peak of the program without parts down to what its work allows."""

@@ -50,6 +50,7 @@ class Lives:
         self.position = {node: place for place, node in enumerate(self.steps)}
         self._root: dict[fx.Node, fx.Node] = {}
         self._lives: dict[fx.Node, _Life] = {}
+        self._constants: set[fx.Node] = set()
         signature = program.graph_signature
         end = len(self.steps)
         kinds = {spec.arg.name: spec for spec in signature.input_specs}
@@ -60,6 +61,7 @@ class Lives:
                 constant = spec.kind in _CONSTANTS and spec.target not in state
                 stays = end if spec.kind in _CONSTANTS else -1
                 self._begin(node, -1, stays, 0 if constant else size_of(node))
+                self._constants |= {node} if constant else set()
             elif node.op == "call_function":
                 place = self.position[node]
                 for operand in node.all_input_nodes:
@@ -140,7 +142,7 @@ class Lives:
             reads = [key for key in reads if key is not None]
             key: Any = (id(tape), place)
             size, over = _size_of_entry(entry), []
-            if _shows_entry(entry):
+            if _shows_entry(entry) and not (entry.kind == "slice" and reads[0] in self._constants):
                 key, size = reads[0], 0
             elif entry.kind == "run" and operator_name(entry.node) in _OVER:
                 over = reads
