@@ -80,6 +80,7 @@ class DeviceMemory:
         notes: what the figures take for granted, for people.
         settings: what a firmware project calls its pools, and the bytes that each must have.
         least: bytes of RAM that the runtime needs while it starts, however small the arenas are.
+        has_temporary_pool: whether temporary memory comes from a pool, and not from the heap.
     """
 
     device: str
@@ -89,6 +90,7 @@ class DeviceMemory:
     notes: tuple[str, ...] = ()
     settings: tuple[tuple[str, int], ...] = ()
     least: int = 0
+    has_temporary_pool: bool = True
 
     def with_arena(self, size: int) -> DeviceMemory:
         """The same if the method has one arena of so many bytes; what starting needs beyond is a part."""

@@ -125,7 +125,7 @@ def _pools(memory: DeviceMemory, macro: str) -> Iterator[str]:
         yield f"/* At least: {comment(', '.join(memory.untold))}: not told. */"
         yield f"#define {macro}_POOLS_ARE_LOWER_BOUNDS 1"
     yield f"#define {macro}_METHOD_ALLOCATOR_BYTES {memory.pool_bytes('method')}u"
-    if any(part.pool == "temporary" and part.bytes is not None for part in memory.parts):
+    if memory.has_temporary_pool:
         yield f"#define {macro}_TEMPORARY_BYTES {memory.pool_bytes('temporary')}u"
 
 

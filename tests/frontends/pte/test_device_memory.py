@@ -331,6 +331,9 @@ def test_header(path: Path, tmp_path: Path) -> None:
     macros = dict(re.findall(r"^#define (\w+) (\d+)u$", header.read_text(), re.MULTILINE))
     assert macros["LOWTIDE_TWO_METHOD_ALLOCATOR_BYTES"] == str(memory.pool_bytes("method"))
     assert macros["LOWTIDE_TWO_TEMPORARY_BYTES"] == str(memory.pool_bytes("temporary"))
+    assert run("plan", path, *given[:-2], "--temp-pool", "none", *given[-2:]).returncode == 0
+    assert "_TEMPORARY_BYTES" not in header.read_text()
+    assert run("plan", path, *given).returncode == 0
     compiler = shutil.which("cc")
     if compiler is not None:
         source = tmp_path / "two.c"

@@ -136,6 +136,7 @@ def device_memory(
         tuple(sorted((saving for saving in found if saving.wins > 0), key=lambda saving: -saving.wins)),
         tuple(note for note in notes if note),
         runner_pools(file, method, target) if loading.device == "cortex-m" else (),
+        has_temporary_pool=target.pool is not None,
     )
 
 
