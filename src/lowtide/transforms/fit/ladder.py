@@ -67,6 +67,19 @@ def fit_program(
     return ladder.found()
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where a search stands: a program, its plan and work, the steps that led there, and what parts found."""
+
+    program: ExportedProgram
+    packed: Packed
+    macs: int
+    steps: tuple[FitStep, ...]
+    whole: ExportedProgram
+    front: tuple[tuple[int, int], ...]
+    barriers: tuple[str, ...]
+
+
 @dataclass
 class _Ladder:
     """The state of a search."""
@@ -90,6 +103,7 @@ class _Ladder:
         self.macs_before = self.stamp.macs if self.stamp is not None else own
         self.macs = own
         self.allowed = _NOTHING
+        self.unwritten: _Place | None = None
         self.before = self.packed = self.target.before(self.program)
 
     @property
@@ -158,6 +172,7 @@ class _Ladder:
         )
         if found.arena_after >= self.packed.arena_bytes:
             return
+        self.unwritten = self._place()
         self.steps += _rewrite_steps(found.wins)
         before, self.macs = self.macs, total_macs(list(found.program.graph.nodes))
         self.steps[-1] = replace(self.steps[-1], macs=self.macs - before)
@@ -170,7 +185,36 @@ class _Ladder:
             packed = self.target.pack(ordered, self.allowed)
             self._take("order", ordered, packed, nodes=_moved(self.program, ordered))
 
+    def _place(self) -> _Place:
+        steps = tuple(self.steps)
+        return _Place(self.program, self.packed, self.macs, steps, self.whole, self.front, self.barriers)
+
+    def _go_to(self, place: _Place) -> None:
+        self.program, self.packed, self.macs = place.program, place.packed, place.macs
+        self.steps, self.whole = list(place.steps), place.whole
+        self.front, self.barriers = place.front, place.barriers
+
     def _parts(self) -> None:
+        """Run chains in parts, of the program as it was before it was rewritten too.
+
+        A rewrite may put parts of its own where longer chains could run in parts.
+        """
+        if self.unwritten is None:
+            self._parts_within(self._time_left())
+            return
+        written, left = self._place(), self._time_left()
+        self._go_to(self.unwritten)
+        self._parts_within(None if left is None else left / 2)
+        first = self._place()
+        if self.fits or (self.interrupted and first.packed.arena_bytes < written.packed.arena_bytes):
+            return
+        self._go_to(written)
+        if not self.interrupted:
+            self._parts_within(self._time_left())
+        if first.packed.arena_bytes < self.packed.arena_bytes:
+            self._go_to(first)
+
+    def _parts_within(self, left: float | None) -> None:
         """Run chains of steps part by part; what was packed by an interrupt is not lost."""
         self._say("looking for chains to run in parts")
         self.whole = self.program
@@ -180,7 +224,6 @@ class _Ladder:
         tried: list[tuple[int, int, ExportedProgram]] = []
         judged = replace(self.allowed, reorder=True)
 
-        left = self._time_left()
         deadline = None if left is None else time.monotonic() + left
         searched = 0.0  # until when: packing may take longer than the search was given
 
