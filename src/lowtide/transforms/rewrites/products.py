@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _MOST_PARTS = 16
 
+_LEAST_ROWS = 4
+
 _STEP = 16
 """Columns of which each part but the last has a multiple: kernels compute up to so many at once."""
 
@@ -50,8 +52,12 @@ class _Product:
 
 
 def linear_of_product(site: Site) -> list[Changed]:
-    """``mm`` by a transposed weight, as ``linear``."""
-    return _replace(site, lambda p: _linear(site, p) if p.bias is None else None, "is linear by {weight}")
+    """``mm`` by a transposed weight, as ``linear``; with few rows the kernels of ExecuTorch 1.4 differ."""
+
+    def linear(product: _Product) -> fx.Node | None:
+        return _linear(site, product) if product.bias is None and product.rows >= _LEAST_ROWS else None
+
+    return _replace(site, linear, "is linear by {weight}")
 
 
 def linear_with_bias(site: Site) -> list[Changed]:
