@@ -225,6 +225,9 @@ def product(rows=3, inner=40, columns=80, bias=True):
 )  # fmt: skip
 def test_a_weight_is_not_transposed_whole(rule, bias, rows):
     program = product(rows, bias=bias)
+    if rule == "linear":
+        assert not RULES[rule].apply(program, dialect_of(program)).changes  # too few rows to be right in 1.4
+        rows, program = rows + 3, product(rows + 3, bias=bias)
     found = apply(rule, program, torch.randn(rows, 40), exact=False)
     assert found.changes
     turned = [n.meta["val"].numel() for n in found.program.graph.nodes if operator_name(n) == "permute"]
@@ -336,7 +339,7 @@ def test_a_judge_that_wins_nothing_changes_nothing():
 
 
 def test_rules_are_chosen_by_name_and_by_what_they_need():
-    program = product(bias=False)
+    program = product(4, bias=False)
     options = {"judge": transposed_bytes}
     assert [win.rule for win in rewrite(program, kernels=("linear",), **options).wins] == ["linear"]
     assert not rewrite(program, **options).wins  # parts are transposed, which are as much in all
