@@ -48,13 +48,21 @@ Bytes peak_without_sharing(const Problem& problem, const Sharing& sharing,
   });
   if (sharing.none()) return peak_of_sums(problem, lives);
 
+  // The sum may also rise where a life ends: what lay inside of it then needs bytes of its own.
+  std::vector<Time> times;
+  for (const Life& life : lives) {
+    times.push_back(life.when.start);
+    times.push_back(life.when.stop);
+  }
+  std::sort(times.begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end()), times.end());
   Bytes peak = 0;
   std::vector<Life> live;
   std::vector<Index> alive;
-  for (std::size_t k = 0; k < lives.size(); ++k) {
-    live.push_back(lives[k]);
-    if (k + 1 < lives.size() && lives[k + 1].when.start == lives[k].when.start) continue;
-    std::erase_if(live, [&](const Life& life) { return life.when.stop <= lives[k].when.start; });
+  auto next = lives.begin();
+  for (const Time time : times) {
+    for (; next != lives.end() && next->when.start == time; ++next) live.push_back(*next);
+    std::erase_if(live, [&](const Life& life) { return life.when.stop <= time; });
     alive.clear();
     for (const Life& life : live) alive.push_back(life.buffer);
     peak = std::max(peak, sum_of(problem, sharing.disjoint(alive)));

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import lowtide
 from lowtide import Arena, Buffer, Call, Explanation, Problem, Program, Region, Step, Storage, Value, _kernel
 from lowtide.ir.plan import ArenaUse
+from lowtide.ir.problem import Placement
 from lowtide.lifetimes.timeline import build_problem
 from lowtide.outputs.json import json_schema
 from lowtide.outputs.wording import waiting
@@ -29,6 +30,15 @@ def test_the_peak_is_that_of_the_live_bytes(problem: Problem) -> None:
     check_peaks(lowtide.explain(problem), problem)
 
 
+INSIDE_WHAT_ENDS = Problem(
+    (Buffer("a", 8, ((0, 2),)), Buffer("b", 1, ((0, 2),)), Buffer("c", 8, ((0, 1),))),
+    may_coincide=(("a", "c"),),
+    placements=(Placement("b", "c", 0),),
+)
+"""Where ``c`` ends, ``b`` needs a byte of its own beside ``a``: the sum rises though nothing begins."""
+
+
+@example(INSIDE_WHAT_ENDS)
 @given(problems())
 def test_bytes_that_may_be_shared_count_once(problem: Problem) -> None:
     for arena in problem.arenas:
