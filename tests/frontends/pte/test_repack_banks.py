@@ -79,12 +79,14 @@ def test_the_zoo_in_two_banks(name):
     fast = max(half_of(files.stock), 16)
     for techniques in ({}, {"in_place": True, "elide_copies": True}):
         memory = two_banks(fast)
-        found = repack(files.stock, memory_map=memory, **techniques)
+        # Said, since the new offsets of a small file may look like those of a larger alignment by chance.
+        given = {"memory_map": memory, "alignment": 16, **techniques}
+        found = repack(files.stock, **given)
         assert audit(found.data).safe
         within(found.data, memory)
         only_places_changed(files.stock, found.data)
         assert files.right(found.data)
-        assert repack(found.data, memory_map=memory, **techniques).data == found.data
+        assert repack(found.data, **given).data == found.data
 
 
 @pytest.mark.parametrize("name", quick(REAL_MODELS, ()))

@@ -185,10 +185,15 @@ class BankMover(Mover):
                 return None
         cost = Fraction(0)
         counted = storage_accesses(layout.problem, layout.flow)
-        for value, place in self.old.items():
-            storage = layout.storage.get(value)
-            if storage is not None and place.memory in banks:
-                reading, writing = banks[place.memory].costs
+        # Views show a storage that has its place already.
+        places = {
+            (layout.storage[value], place.memory)
+            for value, place in self.old.items()
+            if value in layout.storage
+        }
+        for storage, memory in places:
+            if memory in banks:
+                reading, writing = banks[memory].costs
                 cost += counted[storage][0] * reading + counted[storage][1] * writing
         return cost
 
